@@ -1,0 +1,23 @@
+"""The two kinds of error a person or a supervisor can act on.
+
+A *transient* error may go away by itself: the room that meets it retries with backoff.
+A *definite* error stays until a person does something: it stops the work it concerns and
+carries a hint that says what to do, if possible one that can be pasted.
+"""
+
+
+class TailraceError(Exception):
+    """One lowercase line for a person, and a hint where there is one."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class TransientError(TailraceError):
+    """May succeed when tried again: a dropped connection, a slot still held by a dying backend."""
+
+
+class DefiniteError(TailraceError):
+    """Stays until a person acts: a wrong password, a missing privilege, a damaged segment."""

@@ -1,0 +1,50 @@
+"""Kind: what a record of the log is."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Kind(IntEnum):
+    """One byte in every log record. The numbers are on disk: never reuse one.
+
+    Control kinds (below 16) steer the log itself and their payload is ours. All other
+    payloads are the source's bytes, untouched, except SCHEMA, which is a `TableSchema` as JSON.
+    """
+
+    BEGIN = 1
+    """Registers transaction `xid`. Payload empty. A BEGIN for an xid that is already active
+    starts it anew: what was logged for it before is forgotten (the source sends it again)."""
+    COMMIT = 2
+    """Finishes transaction `xid`. Payload: `CommitPayload`."""
+    ROLLBACK = 3
+    """Forgets transaction `xid`."""
+    ROLLBACK_SUB = 4
+    """Forgets what sub-transaction `sub_xid` of `xid` changed."""
+    UNDO = 5
+    """Forgets the newest change of (`xid`, `sub_xid`, `relation`) that is not yet undone."""
+    KEEPALIVE = 6
+    """No change: says that everything before `lsn` has been received."""
+    WINDOW = 7
+    """A snapshot window."""
+
+    SCHEMA = 16
+    """From here on, records of `relation` have this shape."""
+    MESSAGE = 17
+    """A logical message."""
+
+    INSERT = 32
+    UPDATE = 33
+    DELETE = 34
+    TRUNCATE = 35
+
+    LOB_LOCATOR = 48
+    LOB_WRITE = 49
+    LOB_ERASE = 50
+    XML_BEGIN = 51
+    XML_WRITE = 52
+    XML_END = 53
+
+    @property
+    def is_control(self) -> bool:
+        return self < 16

@@ -1,0 +1,61 @@
+"""Tables as they travel: who they are, which shape they have, how a row is recognised."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, order=True)
+class TableId:
+    """A table of the source. Text form: `namespace.name`."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its lake type, and the source's own type for people and for error texts."""
+
+    name: str
+    type: str
+    """Lake type in Spark SQL's words: `boolean smallint int bigint float double decimal(p,s) string
+    binary date timestamp timestamp_ntz`."""
+    source_type: str
+    """As the source writes it: `numeric(12,2)`, `order_status`, `text[]`."""
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One version of a table's shape. Equal schemas decode equal bytes equally."""
+
+    table: TableId
+    relation: int
+    """The source's own number for the table; log records carry it."""
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    """Columns that identify a row in every change the source sends; empty where there are none."""
+
+    def column(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self), separators=(",", ":")).encode()
+
+    @classmethod
+    def from_json(cls, payload: bytes) -> TableSchema:
+        fields = json.loads(payload)
+        return cls(
+            table=TableId(**fields["table"]),
+            relation=fields["relation"],
+            columns=tuple(Column(**column) for column in fields["columns"]),
+            key=tuple(fields["key"]),
+        )
