@@ -1,0 +1,63 @@
+-- relations: everything a pattern could name, in the namespaces of users
+select c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relispartition
+from pg_class c
+join pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'p', 'v', 'm', 'f')
+  and n.nspname not in ('pg_catalog', 'information_schema')
+  and n.nspname !~ '^pg_(toast|temp_)'
+order by n.nspname, c.relname;
+
+-- tables: replica identity and row security of some tables
+select c.oid::bigint, c.relreplident::text, c.relrowsecurity
+from pg_class c
+where c.oid = any(%(oids)s::oid[]);
+
+-- columns: the columns of some tables, in order
+select a.attrelid::bigint, a.attname, a.atttypid::bigint, a.atttypmod, a.attgenerated <> ''
+from pg_attribute a
+where a.attrelid = any(%(oids)s::oid[]) and a.attnum > 0 and not a.attisdropped
+order by a.attrelid, a.attnum;
+
+-- parts: where the rows of some tables are stored: in the table itself, or in its leaf partitions
+select t.oid::bigint, c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text,
+       coalesce(pg_relation_size(c.oid) / current_setting('block_size')::int, 0) as blocks,
+       coalesce(pg_table_size(c.oid), 0) as size_bytes,
+       greatest(c.reltuples, 0)::bigint as rows_estimated
+from pg_class t
+join lateral (
+  select t.oid where t.relkind = 'r'
+  union all
+  select relid from pg_partition_tree(t.oid) where t.relkind = 'p' and isleaf
+) part on true
+join pg_class c on c.oid = part.oid
+join pg_namespace n on n.oid = c.relnamespace
+where t.oid = any(%(oids)s::oid[])
+order by t.oid, n.nspname, c.relname;
+
+-- keys: primary keys and replica identity indexes of some tables, with their columns
+select i.indrelid::bigint, i.indisprimary, i.indisreplident, i.indimmediate, array_agg(a.attname::text)
+from pg_index i
+cross join lateral unnest(i.indkey::int2[]) with ordinality as k(attnum, position)
+join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
+where i.indrelid = any(%(oids)s::oid[])
+  and (i.indisprimary or i.indisreplident) and i.indisvalid
+  and k.position <= i.indnkeyatts
+group by i.indexrelid, i.indrelid, i.indisprimary, i.indisreplident, i.indimmediate;
+
+-- types: some types, and the types that domains among them are made of
+with recursive found as (
+  select oid, typname, typbasetype, typtypmod from pg_type where oid = any(%(oids)s::oid[])
+  union
+  select b.oid, b.typname, b.typbasetype, b.typtypmod from pg_type b join found on b.oid = found.typbasetype
+)
+select oid::bigint, typname, typbasetype::bigint, typtypmod from found;
+
+-- type_names: types with their modifiers, as Postgres writes them
+select oid::bigint, typmod, format_type(oid, typmod)
+from unnest(%(oids)s::oid[], %(typmods)s::int[]) as declared(oid, typmod);
+
+-- same_file: whether a table is, under the transaction's snapshot, the table and the file it is now
+select c.oid = to_regclass(%(name)s) and nullif(c.relfilenode, 0) is not distinct from pg_relation_filenode(c.oid)
+from pg_class c
+join pg_namespace n on n.oid = c.relnamespace
+where n.nspname = %(namespace)s and c.relname = %(table)s;

@@ -1,0 +1,57 @@
+-- server: what the server is and how much it has left for us
+select current_setting('server_version') as version,
+       current_setting('server_version_num')::int as version_num,
+       current_setting('wal_level') as wal_level,
+       pg_is_in_recovery() as is_standby,
+       getdatabaseencoding() as encoding,
+       current_setting('max_replication_slots')::int as slots_max,
+       (select count(*) from pg_replication_slots)::int as slots_used,
+       current_setting('max_wal_senders')::int as senders_max,
+       (select count(*) from pg_stat_replication)::int as senders_used,
+       coalesce(current_setting('max_slot_wal_keep_size', true), '-1') as slot_wal_keep,
+       coalesce(current_setting('idle_replication_slot_timeout', true), '0') as slot_idle_timeout,
+       current_setting('wal_sender_timeout') as sender_timeout,
+       (select setting::int from pg_settings where name = 'wal_sender_timeout') as sender_timeout_ms;
+
+-- role: what the connected user may do
+select current_user as name,
+       current_database() as database,
+       (select rolreplication or rolsuper from pg_roles where rolname = current_user) as may_replicate,
+       exists (select from pg_roles where rolname = 'rds_replication') as is_rds,
+       exists (
+         select from pg_roles where rolname = 'rds_replication' and pg_has_role(current_user, oid, 'member')
+       ) as has_rds_replication,
+       has_database_privilege(current_database(), 'create') as may_create;
+
+-- access: what the connected user may do with some tables
+select c.oid::bigint as relation,
+       has_schema_privilege(c.relnamespace, 'usage') as may_enter,
+       has_table_privilege(c.oid, 'select') as may_read,
+       pg_has_role(c.relowner, 'usage') as is_owner,
+       row_security_active(c.oid) as hides_rows
+from pg_class c
+where c.oid = any(%(oids)s::oid[]);
+
+-- publications: publications that send every change of all rows of all of some tables
+select p.pubname
+from pg_publication p
+where p.pubinsert and p.pubupdate and p.pubdelete and p.pubtruncate
+  and not exists (
+    select from unnest(%(namespaces)s::text[], %(names)s::text[]) as wanted(namespace, name)
+    where not exists (
+      select from pg_publication_tables t
+      where t.pubname = p.pubname and t.schemaname = wanted.namespace and t.tablename = wanted.name
+        and to_jsonb(t) ->> 'rowfilter' is null
+    )
+  )
+order by p.pubname;
+
+-- idle_slots: slots that nobody reads from, and how much of the server's log they hold back
+select s.slot_name as name,
+       to_jsonb(s) ->> 'wal_status' as wal_status,
+       pg_size_pretty(pg_wal_lsn_diff(
+         case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, s.restart_lsn
+       )) as held
+from pg_replication_slots s
+where not s.active
+order by s.restart_lsn;

@@ -1,0 +1,62 @@
+"""Which server and database this is, and whether changes can be streamed from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+
+from tailrace.errors import DefiniteError
+from tailrace.model.lsn import Lsn
+from tailrace.source.postgres.connection import connect, missing_replication
+from tailrace.source.postgres.queries import load
+
+QUERIES = load("replication.sql")
+VERSION_MIN = 120000
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A database cluster is known by its system identifier, not by its address."""
+
+    system_identifier: str
+    timeline: int
+    database: str
+
+    @property
+    def log_identity(self) -> dict[str, str]:
+        """What a log and a lake must agree on. The timeline may change: a promoted standby goes on."""
+        return {"source": "postgres", "system_identifier": self.system_identifier, "database": self.database}
+
+
+def identify(replication_conn: psycopg.Connection) -> Identity:
+    row = replication_conn.execute("IDENTIFY_SYSTEM").fetchone()
+    assert row is not None
+    return Identity(system_identifier=str(row[0]), timeline=int(row[1]), database=str(row[3]))
+
+
+def require_streaming(conn: psycopg.Connection, dsn: str) -> Identity:
+    """Who the server is; a definite error unless it can stream changes to this user."""
+    row = conn.execute(QUERIES["server"]).fetchone()
+    assert row is not None
+    _, version, wal_level, in_recovery, may_replicate = row
+    if version < VERSION_MIN:
+        raise DefiniteError(f"Postgres {version // 10000} is too old", "Tailrace needs Postgres 12 or newer")
+    if wal_level != "logical":
+        raise DefiniteError(
+            f"the server's wal_level is {wal_level}, not logical",
+            "alter system set wal_level = logical; then restart the server",
+        )
+    if in_recovery:
+        raise DefiniteError("the server is a standby", "connect to the primary")
+    if not may_replicate:
+        raise missing_replication(dsn)
+    with connect(dsn, replication=True) as replication_conn:
+        return identify(replication_conn)
+
+
+def wal_position(conn: psycopg.Connection) -> Lsn:
+    """Where the server's log ends now: every transaction committed before has its commit record below."""
+    row = conn.execute(QUERIES["wal_position"]).fetchone()
+    assert row is not None
+    return Lsn.parse(row[0])

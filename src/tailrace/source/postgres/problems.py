@@ -1,0 +1,83 @@
+"""What keeps a table from being published, and the SQL that helps.
+
+Publishing a table without replica identity makes the application's own updates and deletes fail,
+so a table with a problem is refused before anything is changed in the source.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from tailrace.source.postgres.catalog import Part, TableInfo, quoted
+from tailrace.source.postgres.pgoutput import RESERVED
+
+_UNPUBLISHED_GENERATED_REFUSED_SINCE = 180000
+
+
+@dataclass(frozen=True)
+class Problem:
+    message: str
+    fix: str
+    """SQL that can be pasted, where SQL can help."""
+
+
+def problems(info: TableInfo) -> list[Problem]:
+    """Why this table must not be published yet; empty when it may."""
+    found = [] if info.identity_key else [_no_identity(info)]
+    for part in info.parts:
+        found += _problems_of_part(part, info)
+    if _hides_generated(info):
+        message = f"table {info.table} has replica identity full and a generated column: its updates would fail"
+        found.append(Problem(message, f"alter table {quoted(info.table)} replica identity default"))
+    return found + _name_clashes(info)
+
+
+def _no_identity(info: TableInfo) -> Problem:
+    table, name = info.table, quoted(info.table)
+    if info.replica_identity == "f":
+        message = f"table {table} has no primary key: its rows cannot be told apart"
+    elif info.replica_identity == "d" and info.primary_key:
+        return Problem(f"the primary key of table {table} is deferrable", f"alter table {name} replica identity full")
+    elif info.primary_key:
+        return Problem(f"table {table} has no replica identity", f"alter table {name} replica identity default")
+    else:
+        message = f"table {table} has no primary key"
+    return Problem(message, f"alter table {name} add primary key (…), or exclude the table")
+
+
+def _problems_of_part(part: Part, info: TableInfo) -> list[Problem]:
+    """A leaf partition identifies its rows by itself, whatever its table says."""
+    if part.obstacle is not None:
+        return [Problem(f"partition {part.table} of {info.table} is {part.obstacle}", "exclude the table")]
+    if part.replica_identity == "f" or part.identity_key == info.identity_key:
+        return []
+    message = f"partition {part.table} of {info.table} does not identify rows as its table does"
+    return [Problem(message, f"alter table {quoted(part.table)} replica identity full")]
+
+
+def _hides_generated(info: TableInfo) -> bool:
+    generated = any(column.is_generated for column in info.columns)
+    return generated and info.replica_identity == "f" and info.server_version >= _UNPUBLISHED_GENERATED_REFUSED_SINCE
+
+
+def _name_clashes(info: TableInfo) -> list[Problem]:
+    """Spark takes `a` and `A` for one column, and a change has columns of our own beside the table's."""
+    folded: dict[str, list[str]] = defaultdict(list)
+    for column in info.columns:
+        folded[column.name.lower()].append(column.name)
+    rename = f'alter table {quoted(info.table)} rename column "{{}}" to …'
+    twins = [
+        Problem(
+            f"columns {' and '.join(names)} of table {info.table} differ only in case",
+            rename.format(names[-1]),
+        )
+        for names in folded.values()
+        if len(names) > 1
+    ]
+    ours = [
+        Problem(f"column {names[0]} of table {info.table} has a name that Tailrace uses", rename.format(names[0]))
+        for lower, names in folded.items()
+        if lower in RESERVED
+    ]
+    return twins + ours

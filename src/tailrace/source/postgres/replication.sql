@@ -1,0 +1,32 @@
+-- slot: what the server knows of one logical slot
+select database, plugin, active_pid, confirmed_flush_lsn::text, wal_status
+from pg_replication_slots
+where slot_name = %(slot)s and slot_type = 'logical';
+
+-- open_transactions: who holds transactions open, oldest first
+select pid, usename, xact_start::timestamptz(0)::text, left(query, 60)
+from pg_stat_activity
+where backend_xid is not null and pid <> pg_backend_pid()
+order by xact_start
+limit 3;
+
+-- publication: which kinds of change a publication sends
+select pubinsert, pubupdate, pubdelete, pubtruncate
+from pg_publication
+where pubname = %(publication)s;
+
+-- publication_tables: the tables of a publication
+select schemaname, tablename
+from pg_publication_tables
+where pubname = %(publication)s;
+
+-- server: who this server is, and whether it can stream
+select current_database(),
+       current_setting('server_version_num')::int,
+       current_setting('wal_level'),
+       pg_is_in_recovery(),
+       (select rolreplication or rolsuper from pg_roles where rolname = current_user)
+         or pg_has_role(current_user, (select oid from pg_roles where rolname = 'rds_replication'), 'member');
+
+-- wal_position: where the server's log ends now
+select pg_current_wal_insert_lsn()::text;

@@ -1,0 +1,113 @@
+"""Replication slots: the connector's permanent one, and temporary ones that export a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+
+from tailrace.errors import DefiniteError, TransientError
+from tailrace.model.lsn import Lsn
+from tailrace.source.postgres.connection import connect, missing_replication
+from tailrace.source.postgres.queries import load
+
+QUERIES = load("replication.sql")
+
+LOCK_TIMEOUT_MS = 120_000
+"""A slot waits for every transaction that is running; nobody waits for ever without being told."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What the server knows of a slot."""
+
+    name: str
+    database: str
+    active_pid: int | None
+    confirmed_flush_lsn: Lsn
+    wal_status: str | None
+
+
+@dataclass(frozen=True)
+class ExportedSnapshot:
+    """A Postgres snapshot others can join, and the LSN it stands at: it shows every transaction
+    whose commit record lies before `lsn`, and no other."""
+
+    name: str
+    lsn: Lsn
+
+
+def find_slot(conn: psycopg.Connection, name: str) -> Slot | None:
+    row = conn.execute(QUERIES["slot"], {"slot": name}).fetchone()
+    if row is None:
+        return None
+    if row[1] != "pgoutput":
+        raise DefiniteError(f"slot {name} uses the plugin {row[1]}, not pgoutput", "choose another name with --slot")
+    return Slot(name, row[0], row[2], Lsn.parse(row[3]), row[4])
+
+
+def create_slot(dsn: str, name: str) -> Lsn:
+    """Create the connector's slot. Returns its consistent point: every later commit will be sent."""
+    with connect(dsn, replication=True) as conn:
+        return _create(conn, dsn, name, "NOEXPORT", temporary=False).lsn
+
+
+@contextmanager
+def exported_snapshot(dsn: str, name: str) -> Iterator[ExportedSnapshot]:
+    """A consistent snapshot of the whole database, valid inside the `with`.
+
+    Only a slot's snapshot stands at an exact LSN, so a temporary slot makes it; the server
+    drops the slot with the connection, also when we are killed.
+    """
+    with connect(dsn, replication=True) as conn:
+        yield _create(conn, dsn, name, "EXPORT", temporary=True)
+
+
+def drop_slot(conn: psycopg.Connection, name: str) -> bool:
+    """Drop a slot if it is there. Says whether it was."""
+    if find_slot(conn, name) is None:
+        return False
+    try:
+        conn.execute("select pg_drop_replication_slot(%s)", (name,))
+    except psycopg.errors.ObjectInUse as error:
+        raise DefiniteError(
+            f"slot {name} is in use: {error.diag.message_detail or error}", "stop the running tailrace first"
+        ) from None
+    return True
+
+
+def _create(conn: psycopg.Connection, dsn: str, name: str, snapshot: str, *, temporary: bool) -> ExportedSnapshot:
+    command = sql.SQL("CREATE_REPLICATION_SLOT {} {} LOGICAL pgoutput {}").format(
+        sql.Identifier(name), sql.SQL("TEMPORARY" if temporary else ""), sql.SQL(f"{snapshot}_SNAPSHOT")
+    )
+    # A walsender takes `set` like any session, and lock_timeout is the one limit slot creation obeys.
+    conn.execute(sql.SQL("set lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT_MS)))
+    try:
+        row = conn.execute(command).fetchone()
+    except psycopg.errors.LockNotAvailable:
+        raise TransientError(
+            f"creating slot {name} waited {LOCK_TIMEOUT_MS // 1000} s for transactions that are still open",
+            _who_blocks(dsn),
+        ) from None
+    except psycopg.errors.ConfigurationLimitExceeded:
+        raise DefiniteError(
+            "the server has no free replication slot", "drop an unused slot or raise max_replication_slots"
+        ) from None
+    except psycopg.errors.InsufficientPrivilege:
+        raise missing_replication(dsn) from None
+    except psycopg.errors.ObjectNotInPrerequisiteState:
+        raise DefiniteError(
+            "the server's wal_level is not logical",
+            "alter system set wal_level = logical; then restart the server",
+        ) from None
+    assert row is not None
+    return ExportedSnapshot(name=row[2] or "", lsn=Lsn.parse(row[1]))
+
+
+def _who_blocks(dsn: str) -> str:
+    with connect(dsn) as conn:
+        rows = conn.execute(QUERIES["open_transactions"]).fetchall()
+    return "; ".join(f"pid {pid} ({user}) since {since}: {query}" for pid, user, since, query in rows) or "try again"

@@ -1,0 +1,188 @@
+"""The initial copy: every row once, exactly, as of the exported snapshot."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from tailrace.errors import DefiniteError, TransientError
+from tailrace.source.postgres import chunks
+from tailrace.source.postgres.catalog import TableInfo, list_tables, schema_of
+
+
+@contextmanager
+def exported(dsn: str) -> Iterator[str]:
+    with psycopg.connect(dsn) as holder:
+        holder.execute("set transaction isolation level repeatable read")
+        (name,) = holder.execute("select pg_export_snapshot()").fetchone() or ("",)
+        yield name
+
+
+def described(conn: psycopg.Connection, name: str) -> TableInfo:
+    (info,) = list_tables(conn, [name])
+    return info
+
+
+def copy(dsn: str, info: TableInfo, snapshot: str, bytes_max: int = 1 << 30) -> Any:
+    """The whole table, chunk by chunk."""
+    schema = schema_of(info)
+    planned = pickle.loads(pickle.dumps(chunks.plan(info, bytes_max)))
+    batches = [batch for chunk in planned for batch in chunks.read(dsn, snapshot, chunk, schema)]
+    return pa.Table.from_batches(batches, schema=chunks.chunk_schema(schema))
+
+
+def test_many_chunks_hold_every_row_once(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (id int primary key, note text)")
+    conn.execute("insert into t select i, repeat('x', i % 100) from generate_series(1, 20000) i")
+    conn.execute("delete from t where id % 3 = 0; update t set note = 'moved' where id % 7 = 0")
+    info = described(conn, "t")
+    planned = chunks.plan(info, 100_000)
+    assert len(planned) > 10
+    with exported(dsn) as snapshot:
+        copied = copy(dsn, info, snapshot, 100_000)
+    rows = conn.execute("select id, note from t order by id").fetchall()
+    assert [tuple(row.values()) for row in copied.sort_by("id").to_pylist()] == rows
+
+
+def test_rows_written_after_the_snapshot_are_not_read_and_rows_written_after_planning_are(
+    conn: psycopg.Connection, dsn: str
+) -> None:
+    conn.execute("create table t (id int primary key, note text); insert into t select i from generate_series(1, 9) i")
+    info = described(conn, "t")
+    conn.execute("insert into t select i, repeat('y', 100) from generate_series(10, 5000) i")
+    with exported(dsn) as snapshot:
+        conn.execute("insert into t values (9999); delete from t where id < 5; update t set note = 'late'")
+        copied = copy(dsn, info, snapshot, 1)
+    assert sorted(copied.column("id").to_pylist()) == list(range(1, 5001))
+    assert set(copied.column("note").to_pylist()) == {None, "y" * 100}
+
+
+def test_null_and_empty_string_stay_apart_in_a_table_of_one_column(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (v text); alter table t replica identity full")
+    conn.execute(r"""insert into t values (null), (''), ('""'), (E'\n'), (E'\r\n'), (E'\\.'), (null), (','), ('\N')""")
+    with exported(dsn) as snapshot:
+        copied = copy(dsn, described(conn, "t"), snapshot)
+    assert copied.column("v").to_pylist() == [None, "", '""', "\n", "\r\n", "\\.", None, ",", "\\N"]
+
+
+def test_rows_larger_than_the_buffer_come_whole(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (id int primary key, a text, b bytea)")
+    size = 2 * chunks.BUFFER_BYTES
+    conn.execute(
+        """insert into t select i, repeat('"', %(size)s), decode(repeat('00ff', %(size)s / 4), 'hex')
+        from generate_series(1, 3) i""",
+        {"size": size},
+    )
+    with exported(dsn) as snapshot:
+        copied = copy(dsn, described(conn, "t"), snapshot)
+    assert copied.column("a").to_pylist() == ['"' * size] * 3
+    assert copied.column("b").to_pylist() == [b"\x00\xff" * (size // 4)] * 3
+
+
+def test_a_table_with_large_values_is_cut_by_its_whole_size(conn: psycopg.Connection) -> None:
+    conn.execute("create table t (id int primary key, body text); alter table t alter body set storage external")
+    conn.execute("insert into t select i, repeat('z', 100000) from generate_series(1, 2000) i")
+    info = described(conn, "t")
+    assert info.parts[0].blocks < 20
+    assert 5 < len(chunks.plan(info, 20 << 20)) < 20
+
+
+def test_an_empty_table_is_one_chunk_without_rows(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (id int primary key); create table p (id int primary key) partition by hash (id)")
+    for name in ("t", "p"):
+        info = described(conn, name)
+        assert len(chunks.plan(info, 1)) == 1
+        with exported(dsn) as snapshot:
+            assert copy(dsn, info, snapshot).num_rows == 0
+
+
+def test_a_partitioned_table_is_read_from_its_leaves(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute(
+        """create table p (id int primary key, "Odd ""name" text) partition by hash (id);
+        create table "Leaf 0" partition of p for values with (modulus 2, remainder 0);
+        create table p1 partition of p for values with (modulus 2, remainder 1) partition by range (id);
+        create table p10 partition of p1 for values from (minvalue) to (500);
+        create table p11 ("Odd ""name" text, id int not null);
+        alter table p1 attach partition p11 for values from (500) to (maxvalue);
+        insert into p select i, 'n' || i from generate_series(1, 1000) i"""
+    )
+    info = described(conn, "p")
+    assert {part.table.name for part in info.parts} == {"Leaf 0", "p10", "p11"}
+    with exported(dsn) as snapshot:
+        copied = copy(dsn, info, snapshot, 8192)
+    expected = [{"id": number, 'Odd "name': f"n{number}"} for number in range(1, 1001)]
+    assert copied.sort_by("id").to_pylist() == expected
+
+
+def test_children_by_inheritance_are_tables_of_their_own(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table parent (id int primary key); create table child () inherits (parent)")
+    conn.execute("insert into parent values (1); insert into child values (2)")
+    with exported(dsn) as snapshot:
+        assert copy(dsn, described(conn, "parent"), snapshot).column("id").to_pylist() == [1]
+
+
+def test_generated_columns_are_left_out(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (id int primary key, twice int generated always as (id * 2) stored, n int)")
+    conn.execute("insert into t values (1, default, 7)")
+    with exported(dsn) as snapshot:
+        assert copy(dsn, described(conn, "t"), snapshot).to_pylist() == [{"id": 1, "n": 7}]
+
+
+def test_a_snapshot_that_is_gone_is_a_definite_error(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (id int primary key)")
+    with exported(dsn) as snapshot:
+        pass
+    with pytest.raises(DefiniteError, match="is gone"):
+        copy(dsn, described(conn, "t"), snapshot)
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        "alter table t alter n type bigint",
+        "vacuum full t",
+        "truncate t",
+        "drop table t",
+        "alter table t rename to t_old; create table t (id int primary key, n int)",
+        "alter table t rename to t_old; create table t (like t_old); alter table t_old rename to t_older",
+    ],
+)
+def test_a_table_rewritten_after_the_snapshot_is_refused_and_never_read_as_empty(
+    conn: psycopg.Connection, dsn: str, rewrite: str
+) -> None:
+    conn.execute("create table t (id int primary key, n int); insert into t select i, i from generate_series(1, 9) i")
+    info = described(conn, "t")
+    with exported(dsn) as snapshot:
+        conn.execute(rewrite)
+        with pytest.raises(TransientError, match=r"table public\.t was rewritten"):
+            copy(dsn, info, snapshot)
+    if rewrite == "vacuum full t":
+        with exported(dsn) as snapshot:
+            assert copy(dsn, info, snapshot).num_rows == 9
+
+
+def test_rows_hidden_by_row_security_are_an_error_and_never_missing(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (id int primary key); insert into t values (1), (2)")
+    conn.execute("alter table t enable row level security; create policy visible on t using (id = 1)")
+    conn.execute("drop role if exists limited; create role limited login; grant select on t to limited")
+    info = described(conn, "t")
+    limited = dsn.replace("postgres@", "limited@")
+    with exported(dsn) as snapshot, pytest.raises(DefiniteError, match="row-level security"):
+        copy(limited, info, snapshot)
+    conn.execute("drop owned by limited; drop role limited")
+
+
+def test_a_table_that_may_not_be_read_says_so(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("drop role if exists stranger; create role stranger login; create table t (id int primary key)")
+    info = described(conn, "t")
+    with exported(dsn) as snapshot, pytest.raises(DefiniteError, match="permission denied") as caught:
+        copy(dsn.replace("postgres@", "stranger@"), info, snapshot)
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith('grant select on "public"."t"')
+    conn.execute("drop role stranger")

@@ -1,0 +1,117 @@
+"""What the doctor finds on real servers, and that its SQL cures what it finds."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psycopg
+import pytest
+from demo.embedded import EmbeddedPostgres
+from rich.console import Console
+
+from tailrace.cli.doctor import render
+from tailrace.source.postgres.connection import connect
+from tailrace.source.postgres.doctor import Check, examine, passes
+
+
+def found(checks: list[Check], name: str) -> Check:
+    return next(check for check in checks if check.name == name)
+
+
+@pytest.fixture
+def newcomer(conn: psycopg.Connection, dsn: str) -> Iterator[str]:
+    """A role that may connect and nothing else."""
+    conn.execute("drop role if exists newcomer; create role newcomer login")
+    yield dsn.replace("postgres@", "newcomer@")
+    conn.execute("drop owned by newcomer; drop role newcomer")
+
+
+def test_a_ready_database_passes(conn: psycopg.Connection) -> None:
+    conn.execute("create table t (id int primary key)")
+    checks = examine(conn, ["public.*"])
+    assert [check for check in checks if check.ok is False] == []
+    assert passes(checks)
+    assert found(checks, "read access").found == "to 1 table"
+
+
+def test_its_sql_cures_every_missing_privilege(conn: psycopg.Connection, newcomer: str) -> None:
+    conn.execute(
+        "create schema shop; create table shop.t (id int primary key); create table other (id int primary key)"
+    )
+    with connect(newcomer) as theirs:
+        failed = [check for check in examine(theirs, []) if check.ok is False]
+        assert [check.name for check in failed] == ["replication privilege", "read access", "publication"]
+        for check in failed:
+            assert check.fix is not None
+            conn.execute(check.fix)
+        assert passes(examine(theirs, []))
+
+
+def test_its_sql_cures_a_table_without_replica_identity(conn: psycopg.Connection) -> None:
+    conn.execute("create table t (id int primary key); alter table t replica identity nothing")
+    check = found(examine(conn, []), "table")
+    assert check.ok is False
+    assert check.fix is not None
+    conn.execute(check.fix)
+    assert passes(examine(conn, []))
+
+
+def test_row_security_that_hides_rows_fails(conn: psycopg.Connection, newcomer: str) -> None:
+    conn.execute("create table t (id int primary key); alter table t enable row level security")
+    conn.execute("grant select on t to newcomer")
+    assert all(check.name != "row security" for check in examine(conn, []))
+    with connect(newcomer) as theirs:
+        check = found(examine(theirs, []), "row security")
+        assert (check.ok, check.found) == (False, "hides rows of public.t")
+        conn.execute(check.fix or "")
+        assert all(check.name != "row security" for check in examine(theirs, []))
+
+
+def test_what_is_not_or_not_natively_copied_is_told(conn: psycopg.Connection) -> None:
+    conn.execute(
+        "create unlogged table scratch (id int);"
+        "create table t (id int primary key, n numeric, tags text[], g int generated always as (id) stored)"
+    )
+    checks = examine(conn, [])
+    assert found(checks, "not copied").found.startswith("public.scratch is unlogged")
+    assert found(checks, "copied as text").found == "public.t.n (numeric), public.t.tags (text[])"
+    assert found(checks, "generated columns").found == "not copied: public.t.g"
+
+
+def test_an_idle_slot_is_told_with_the_wal_it_holds(conn: psycopg.Connection) -> None:
+    conn.execute("create table t (id int primary key)")
+    name = f"idle_{conn.info.dbname}"
+    conn.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", [name])
+    check = next(check for check in examine(conn, []) if check.name == "idle slot" and name in check.found)
+    assert (check.ok, check.fix) == (None, f"select pg_drop_replication_slot('{name}');")
+
+
+def test_a_pattern_without_tables_fails_with_its_hint(conn: psycopg.Connection) -> None:
+    conn.execute("create table orders (id int primary key)")
+    check = found(examine(conn, ["oders"]), "tables")
+    assert (check.ok, check.fix) == (False, "did you mean public.orders?")
+
+
+def test_a_server_that_cannot_stream_fails_in_one_line_each() -> None:
+    settings = {"wal_level": "replica", "max_replication_slots": "1", "max_wal_senders": "1"}
+    with (
+        TemporaryDirectory(prefix="tailrace-") as folder,
+        EmbeddedPostgres(Path(folder) / "data", settings=settings) as server,
+        connect(server.dsn()) as conn,
+    ):
+        conn.execute("create table t (id int primary key)")
+        checks = examine(conn, [])
+        failed = {check.name: check.fix for check in checks if check.ok is False}
+        assert failed == {
+            "wal_level": "alter system set wal_level = logical;",
+            "replication slots": "alter system set max_replication_slots = 3;",
+            "wal senders": "alter system set max_wal_senders = 3;",
+        }
+        output = io.StringIO()
+        render(checks, Console(width=80, file=output))
+        text = output.getvalue()
+        assert "✗  wal_level" in text
+        assert f"3 of {len(checks)} checks failed" in text

@@ -1,0 +1,218 @@
+"""The vectorised decoder against one that reads a row at a time, and against damaged bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import struct
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tailrace.errors import DefiniteError
+from tailrace.model.kind import Kind
+from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.source.postgres.pgoutput import decode, decoded_schema
+
+RELATION = 16_400
+TEXTS = {
+    "bigint": st.integers(-(2**63), 2**63 - 1).map(str),
+    "boolean": st.sampled_from("tf"),
+    "string": st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20),
+    "decimal(9,3)": st.decimals(-999_999, 999_999, places=3).map(lambda number: f"{number:f}"),
+    "binary": st.binary(max_size=10).map(lambda blob: rf"\x{blob.hex()}"),
+    "timestamp": st.datetimes().map(lambda moment: f"{moment.isoformat(sep=' ')}+00"),
+}
+UNCHANGED = object()
+Tuple = list[Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One message, as the test means it."""
+
+    kind: Kind
+    old: Tuple | None = None
+    old_is_full: bool = False
+    new: Tuple | None = None
+
+
+def encode(change: Change) -> bytes:
+    if change.kind is Kind.TRUNCATE:
+        return b"T" + struct.pack(">IBII", 2, 1, RELATION, 7)
+    message = {Kind.INSERT: b"I", Kind.UPDATE: b"U", Kind.DELETE: b"D"}[change.kind] + struct.pack(">I", RELATION)
+    if change.old is not None:
+        message += (b"O" if change.old_is_full else b"K") + encode_tuple(change.old)
+    if change.new is not None:
+        message += b"N" + encode_tuple(change.new)
+    return message
+
+
+def encode_tuple(values: Tuple) -> bytes:
+    message = struct.pack(">H", len(values))
+    for value in values:
+        if value is None or value is UNCHANGED:
+            message += b"n" if value is None else b"u"
+        else:
+            message += b"t" + struct.pack(">I", len(value.encode())) + value.encode()
+    return message
+
+
+def table(*lake_types: str) -> TableSchema:
+    columns = tuple(Column(f"c{index}", lake, lake) for index, lake in enumerate(lake_types))
+    return TableSchema(TableId("public", "t"), RELATION, columns, ("c0",))
+
+
+def records(payloads: list[bytes], kinds: list[Kind]) -> Any:
+    count = len(payloads)
+    return pa.RecordBatch.from_pydict(
+        {
+            "seq": pa.array(range(100, 100 + count), pa.int64()),
+            "position": pa.array(range(count), pa.int64()),
+            "lsn": pa.array(range(1000, 1000 + count), pa.uint64()),
+            "commit_lsn": pa.array(range(5000, 5000 + count), pa.uint64()),
+            "commit_time_us": pa.array([1_700_000_000_000_000] * count, pa.int64()),
+            "xid": pa.array(range(700, 700 + count), pa.uint64()),
+            "kind": pa.array(kinds, pa.uint8()),
+            "relation": pa.array([RELATION] * count, pa.uint32()),
+            "payload": pa.array(payloads, pa.binary()),
+        }
+    )
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[TableSchema, list[Change]]:
+    lakes = draw(st.lists(st.sampled_from(sorted(TEXTS)), min_size=1, max_size=5))
+    full = draw(st.booleans())
+
+    def row(*, toast: bool) -> Tuple:
+        holes = [st.none(), st.just(UNCHANGED)] if toast else [st.none()]
+        return [draw(st.one_of(*holes, TEXTS[lake])) for lake in lakes]
+
+    def key() -> Tuple:
+        return [draw(TEXTS[lakes[0]])] + [None] * (len(lakes) - 1)
+
+    changes = []
+    for kind in draw(st.lists(st.sampled_from([Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.TRUNCATE]), max_size=12)):
+        new = row(toast=kind is Kind.UPDATE) if kind in (Kind.INSERT, Kind.UPDATE) else None
+        has_old = kind is Kind.DELETE or (kind is Kind.UPDATE and (full or draw(st.booleans())))
+        old = (row(toast=False) if full else key()) if has_old else None
+        changes.append(Change(kind, old, full, new))
+    return table(*lakes), changes
+
+
+def value(text: str | None, lake: str) -> Any:
+    if text is None or text is UNCHANGED:
+        return None
+    parsers = {
+        "bigint": int,
+        "boolean": lambda given: given == "t",
+        "string": str,
+        "decimal(9,3)": Decimal,
+        "binary": lambda given: bytes.fromhex(given[2:]),
+        "timestamp": datetime.datetime.fromisoformat,
+    }
+    return parsers[lake](text)
+
+
+def expected_row(change: Change, schema: TableSchema) -> dict[str, Any]:
+    """What one change means, worked out without looking at the bytes."""
+    new = list(change.new) if change.new is not None else [None] * len(schema.columns)
+    if change.old is not None:
+        pairs = zip(new, change.old, strict=True)
+        new = [old if text is UNCHANGED and old is not None else text for text, old in pairs]
+    missing = [name for name, text in zip(schema.names, new, strict=True) if text is UNCHANGED]
+    typed = {column.name: value(text, column.type) for column, text in zip(schema.columns, new, strict=True)}
+    before = None
+    if change.old is not None:
+        before = {
+            column.name: value(text, column.type) for column, text in zip(schema.columns, change.old, strict=True)
+        }
+    return {"_op": {32: "c", 33: "u", 34: "d", 35: "t"}[change.kind], "_before": before} | {
+        "_unchanged": missing or None,
+        **typed,
+    }
+
+
+@settings(max_examples=150)
+@given(histories(), st.integers(0, 4))
+def test_a_batch_decodes_as_its_rows_do_one_by_one(history: tuple[TableSchema, list[Change]], start: int) -> None:
+    schema, changes = history
+    batch = records([encode(change) for change in changes], [change.kind for change in changes]).slice(start)
+    decoded = decode(batch, schema)
+    decoded.validate(full=True)
+    assert decoded.schema == decoded_schema(schema)
+    expected = [expected_row(change, schema) for change in changes[start:]]
+    assert decoded.drop_columns(["_seq", "_pos", "_lsn", "_xid", "_commit_ts"]).to_pylist() == expected
+
+
+def test_each_row_says_where_in_the_log_and_in_the_source_it_stands() -> None:
+    change = Change(Kind.INSERT, new=["7"])
+    row = decode(records([encode(change)] * 2, [Kind.INSERT] * 2), table("int")).to_pylist()[1]
+    assert (row["_seq"], row["_pos"], row["_lsn"], row["_xid"]) == (101, 1, 5001, 701)
+    assert row["_commit_ts"] == datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.UTC)
+
+
+def test_an_unchanged_column_is_filled_from_the_old_row_but_not_from_an_old_key() -> None:
+    schema = table("int", "string")
+    full = Change(Kind.UPDATE, old=["1", "large"], old_is_full=True, new=["2", UNCHANGED])
+    key_only = Change(Kind.UPDATE, old=["1", None], new=["2", UNCHANGED])
+    rows = decode(records([encode(full), encode(key_only)], [Kind.UPDATE] * 2), schema).to_pylist()
+    assert [(row["c0"], row["c1"], row["_unchanged"]) for row in rows] == [(2, "large", None), (2, None, ["c1"])]
+
+
+def test_a_table_without_columns_still_has_its_changes() -> None:
+    changes = [Change(Kind.INSERT, new=[]), Change(Kind.TRUNCATE)]
+    decoded = decode(records([encode(change) for change in changes], [Kind.INSERT, Kind.TRUNCATE]), table())
+    assert decoded.column("_op").to_pylist() == ["c", "t"]
+
+
+@given(histories(), st.data())
+def test_damaged_bytes_are_refused_or_decode_to_the_same_shape(
+    history: tuple[TableSchema, list[Change]], data: st.DataObject
+) -> None:
+    schema, changes = history
+    payloads = [bytearray(encode(change)) for change in changes] or [bytearray(b"I")]
+    kinds = [change.kind for change in changes] or [Kind.INSERT]
+    victim = data.draw(st.sampled_from(payloads))
+    victim[data.draw(st.integers(0, len(victim) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(DefiniteError):
+        decode(records([bytes(payload) for payload in payloads], kinds), schema).validate(full=True)
+
+
+@given(histories().filter(lambda history: len(history[1]) > 0), st.data())
+def test_a_message_cut_short_or_with_bytes_left_over_is_refused_with_its_lsn(
+    history: tuple[TableSchema, list[Change]], data: st.DataObject
+) -> None:
+    schema, changes = history
+    row = data.draw(st.integers(0, len(changes) - 1))
+    payloads = [encode(change) for change in changes]
+    if changes[row].kind is Kind.TRUNCATE:
+        payloads[row] = payloads[row][:5]
+    elif data.draw(st.booleans()):
+        payloads[row] += b"n"
+    else:
+        payloads[row] = payloads[row][: data.draw(st.integers(0, len(payloads[row]) - 1))]
+    with pytest.raises(DefiniteError, match=rf"public\.t: the change at 0/{1000 + row:X} "):
+        decode(records(payloads, [change.kind for change in changes]), schema)
+
+
+def test_a_change_of_another_relation_or_another_shape_is_refused() -> None:
+    insert = records([encode(Change(Kind.INSERT, new=["1"]))], [Kind.INSERT])
+    with pytest.raises(DefiniteError, match="does not have 2 columns"):
+        decode(insert, table("int", "int"))
+    with pytest.raises(DefiniteError, match="another relation"):
+        decode(insert, TableSchema(TableId("public", "t"), 9, table("int").columns, ("c0",)))
+    with pytest.raises(DefiniteError, match="another kind"):
+        decode(records([encode(Change(Kind.INSERT, new=["1"]))], [Kind.DELETE]), table("int"))
+
+
+def test_a_value_the_lake_cannot_hold_names_table_and_column() -> None:
+    insert = records([encode(Change(Kind.INSERT, new=["1", "infinity"]))], [Kind.INSERT])
+    with pytest.raises(DefiniteError, match=r"public\.t column c1: the value 'infinity'"):
+        decode(insert, table("int", "timestamp"))
