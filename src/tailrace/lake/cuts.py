@@ -1,0 +1,61 @@
+"""The published cuts of a lake: one line each in `cuts.jsonl`, oldest first.
+
+A line is appended and fsynced after every table of a batch has been published, so a cut in the
+file is a cut in the lake. A line that a crash cut short is ignored by readers and overwritten
+by the next append.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tailrace.errors import DefiniteError
+from tailrace.model.cut import PublishedCut
+
+
+class Cuts:
+    """Reads by anybody, appends by the one connector of the lake."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def all(self) -> list[PublishedCut]:
+        """Every cut, oldest first."""
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return []
+        whole = content[: content.rfind(b"\n") + 1]
+        try:
+            return [PublishedCut.from_json(line) for line in whole.decode().splitlines()]
+        except (ValueError, KeyError):
+            raise DefiniteError(f"{self._path} is damaged", "restore it from a backup, or start a new lake") from None
+
+    def newest(self, wanted: Callable[[PublishedCut], bool] = lambda cut: True) -> PublishedCut | None:
+        """The newest cut that is `wanted`."""
+        return next((cut for cut in reversed(self.all()) if wanted(cut)), None)
+
+    def append(self, cut: PublishedCut) -> None:
+        """Durable when this returns."""
+        is_new = not self._path.exists()
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+            end = content.rfind(b"\n") + 1
+            os.ftruncate(descriptor, end)
+            os.pwrite(descriptor, f"{cut.to_json()}\n".encode(), end)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if is_new:
+            _sync_folder(self._path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,29 @@
+"""Rows that changed their key and left columns out: their values lie in the base, under the old key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from tailrace.errors import DefiniteError
+
+
+def fill_moved(states: pa.Table, key: Sequence[str], rows_of: Callable[[pa.Table], pa.Table]) -> pa.Table:
+    """`states` with every moved row complete. `rows_of` gives the base rows of some keys.
+
+    Such rows are rare, so they are filled one by one; all others pass through untouched.
+    """
+    origins = states.column("_origin").combine_chunks()
+    if origins.null_count == len(origins):
+        return states
+    wanted = pa.Table.from_struct_array(origins.drop_null())
+    base = {tuple(row[name] for name in key): row for row in rows_of(wanted).to_pylist()}
+    moved = origins.is_valid()
+    rows = states.filter(moved).to_pylist()
+    for row in rows:
+        origin = tuple(row["_origin"][name] for name in key)
+        if origin not in base:
+            raise DefiniteError(f"row {origin} is missing in the lake", "start a new lake in an empty folder")
+        row.update({name: base[origin][name] for name in row["_unchanged"]}, _unchanged=None, _origin=None)
+    return pa.concat_tables([states.filter(origins.is_null()), pa.Table.from_pylist(rows, schema=states.schema)])

@@ -1,0 +1,205 @@
+"""The log as a Spark data source: `spark.read` and `spark.readStream` with `format("tailrace")`.
+
+    spark.readStream.format("tailrace").option("table", "public.orders").load("./lake")
+
+With a table: its changes, typed. Without: one row a transaction. An offset is a transaction's
+sequence number, so a batch always ends on a transaction boundary. Executors read the log's files
+themselves; nothing but the plan passes through the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from tailrace.errors import DefiniteError
+from tailrace.log.ranges import ByteRange
+from tailrace.log.reader import LogReader
+from tailrace.model.table import TableId
+from tailrace.source.postgres.pgoutput import decoded_schema
+from tailrace.spark.changes import PIECE_BYTES, decode_pieces
+from tailrace.spark.shape import TableShape, shape_of
+
+OPTIONS = {
+    "path": "the lake, or its log",
+    "table": "the table to read, as namespace.name; all transactions when left out",
+    "startseq": "read transactions after this sequence number (default: the oldest there is)",
+    "endseq": "read up to this one (batch only; default: the newest)",
+    "maxtransactionspertrigger": "at most this many transactions a micro-batch",
+    "maxbytespertrigger": "about this many bytes of log a micro-batch; at least one transaction",
+}
+
+TRANSACTIONS = pa.schema(
+    [
+        pa.field("seq", pa.int64()),
+        pa.field("xid", pa.int64()),
+        pa.field("lsn", pa.int64()),
+        pa.field("commit_ts", pa.timestamp("us", tz="UTC")),
+        pa.field("changes", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("tables", pa.list_(pa.string())),
+    ]
+)
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("tailrace")` known to this session."""
+    spark.dataSource.register(TailraceDataSource)
+
+
+@dataclass
+class Piece(InputPartition):
+    """What one task reads."""
+
+    after: int
+    upto: int
+    byte_range: ByteRange | None
+
+
+class TailraceDataSource(DataSource):
+    """Reads a Tailrace log."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        given = {name.lower(): value for name, value in options.items()}
+        unknown = sorted(set(given) - set(OPTIONS))
+        if unknown:
+            raise DefiniteError(f"unknown option {unknown[0]!r}", f"options are {', '.join(OPTIONS)}")
+        if "path" not in given:
+            raise DefiniteError("no path given", '.load("./lake")')
+        self._given = given
+        self._log = find_log(Path(given["path"]))
+
+    @classmethod
+    def name(cls) -> str:
+        return "tailrace"
+
+    def schema(self) -> StructType:
+        shape = self._shape()
+        return from_arrow_schema(decoded_schema(shape.target) if shape else TRANSACTIONS)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _BatchReader(self._log, self._shape(), self._number("startseq"), self._number("endseq"))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        limits = self._number("maxtransactionspertrigger"), self._number("maxbytespertrigger")
+        return _StreamReader(self._log, self._shape(), self._number("startseq"), limits)
+
+    def _number(self, name: str) -> int | None:
+        text = self._given.get(name)
+        if text is not None and not text.isdigit():
+            raise DefiniteError(f"option {name} is {text!r}, not a number")
+        return None if text is None else int(text)
+
+    def _shape(self) -> TableShape | None:
+        """The table's shape as it is now; a stream is started again to see a newer one."""
+        if "table" not in self._given:
+            return None
+        namespace, _, table = self._given["table"].rpartition(".")
+        reader = LogReader(self._log)
+        shape = shape_of(reader.schemas(), TableId(namespace or "public", table), reader.head.position)
+        if shape is None:
+            seen = sorted({str(version.schema.table) for version in reader.schemas()})
+            raise DefiniteError(
+                f"the log has no changes of table {self._given['table']}", f"it has: {', '.join(seen) or 'none yet'}"
+            )
+        return shape
+
+
+class _LogPieces:
+    """What batch and stream readers share: pieces of a range, and reading one."""
+
+    def __init__(self, log: Path, shape: TableShape | None) -> None:
+        self._log = log
+        self._shape = shape
+
+    def _pieces(self, after: int, upto: int) -> Sequence[Piece]:
+        if after >= upto:
+            return []
+        if self._shape is None:
+            return [Piece(after, upto, None)]
+        ranges = LogReader(self._log).ranges(after, upto, PIECE_BYTES, self._shape.relations)
+        return [Piece(after, upto, piece) for piece in ranges]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        if partition.byte_range is None or self._shape is None:
+            return iter(transactions(LogReader(self._log), partition.after, partition.upto).to_batches())
+        return decode_pieces(self._log, [partition.byte_range], partition.after, partition.upto, self._shape)
+
+
+class _BatchReader(_LogPieces, DataSourceReader):
+    def __init__(self, log: Path, shape: TableShape | None, start: int | None, end: int | None) -> None:
+        super().__init__(log, shape)
+        self._start, self._end = start, end
+
+    def partitions(self) -> Sequence[Piece]:
+        reader = LogReader(self._log)
+        after = reader.oldest_seq - 1 if self._start is None else self._start
+        upto = reader.head.seq if self._end is None else min(self._end, reader.head.seq)
+        return self._pieces(after, upto) or [Piece(0, 0, None)]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        return super().read(partition) if partition.upto else iter(())
+
+
+class _StreamReader(_LogPieces, DataSourceStreamReader):
+    def __init__(
+        self, log: Path, shape: TableShape | None, start: int | None, limits: tuple[int | None, int | None]
+    ) -> None:
+        super().__init__(log, shape)
+        self._start = start
+        self._transactions_max, self._bytes_max = limits
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"seq": LogReader(self._log).oldest_seq - 1 if self._start is None else self._start}
+
+    def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
+        """As far as the limits allow. Spark before 4.2 passes nothing; then there is no limit to keep."""
+        reader = LogReader(self._log)
+        head = reader.head.seq
+        if start is None:
+            return {"seq": head}
+        end = head
+        if self._transactions_max is not None:
+            end = min(end, start["seq"] + self._transactions_max)
+        if self._bytes_max is not None and end > start["seq"]:
+            weights = reader.transactions(start["seq"], end).column("bytes").to_numpy()
+            fitting = int(np.searchsorted(np.cumsum(weights), self._bytes_max, side="right"))
+            end = min(end, start["seq"] + max(1, fitting))
+        return {"seq": max(end, start["seq"])}
+
+    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"seq": LogReader(self._log).head.seq}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Piece]:
+        return self._pieces(start["seq"], end["seq"])
+
+
+def transactions(reader: LogReader, after: int, upto: int) -> pa.Table:
+    """One row a transaction, tables by name."""
+    names = {version.relation: str(version.schema.table) for version in reader.schemas()}
+    rows = reader.transactions(after, upto)
+    relations = rows.column("relations").combine_chunks()
+    codes = relations.values.to_pylist()
+    tables = pa.ListArray.from_arrays(relations.offsets, pa.array([names.get(code) for code in codes], pa.string()))
+    columns = [rows.column(name) for name in ("seq", "xid", "commit_lsn", "commit_time_us", "changes", "bytes")]
+    arrays = [
+        column.cast(field.type) if not pa.types.is_timestamp(field.type) else column.combine_chunks().view(field.type)
+        for column, field in zip([*columns, tables], TRANSACTIONS, strict=True)
+    ]
+    return pa.table(arrays, schema=TRANSACTIONS)
+
+
+def find_log(path: Path) -> Path:
+    """The log at `path`: itself, or the one of the lake that is there."""
+    inside = path / "_tailrace" / "log"
+    return inside if inside.is_dir() else path

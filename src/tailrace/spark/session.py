@@ -1,0 +1,138 @@
+"""The embedded Spark session: local, on loopback, quiet, with Delta Lake on its class path."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tailrace.errors import DefiniteError
+
+JAVA_MIN = 17
+
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.scheduler.mode": "FAIR",
+    # Delta reads a table's state with 50 tasks by default: on a few cores their start costs more than their work.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.merge.materializeSource": "none",
+    # Spark brings these itself, and newer ones: a second copy only slows the start.
+    "spark.jars.excludes": ",".join(
+        f"{group}:*"
+        for group in (
+            "org.apache.hadoop",
+            "org.apache.parquet",
+            "org.apache.logging.log4j",
+            "com.fasterxml.jackson.core",
+            "com.fasterxml.jackson.datatype",
+            "org.slf4j",
+            "org.roaringbitmap",
+            "org.xerial.snappy",
+            "com.github.luben",
+            "com.google.code.findbugs",
+            "commons-logging",
+            "commons-pool",
+            "javax.annotation",
+            "io.airlift",
+        )
+    ),
+}
+
+_QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
+_LAZY_COMPILER = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""The optimising compiler takes half the processor time of a Spark that runs for a minute: short runs
+do without it, long ones compile only what stays hot."""
+
+
+def session(log_path: Path | None = None, *, brief: bool = True) -> SparkSession:
+    """The process's Spark session, started if need be; `brief` tunes it for a run of seconds, not hours.
+
+    Whatever the JVM prints goes to `log_path` (a temporary file by default), never to the terminal.
+    TAILRACE_JVM_OPTIONS replaces our choice of JVM options.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    require_java()
+    from delta import configure_spark_with_delta_pip
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    cores = os.cpu_count() or 2
+    builder = SparkSession.builder.master("local[*]").appName("tailrace")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    options = f"-XX:+UseSerialGC -Xmn192m {_QUICK_COMPILER if brief else _LAZY_COMPILER}"
+    builder = builder.config("spark.driver.extraJavaOptions", os.environ.get("TAILRACE_JVM_OPTIONS", options))
+    builder = builder.config("spark.sql.shuffle.partitions", str(cores))
+    builder = builder.config("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "tailrace-warehouse"))
+    log_path = log_path or Path(tempfile.gettempdir()) / f"tailrace-spark-{os.getuid()}.log"
+    try:
+        with _output_to(log_path), _signals_kept():
+            return configure_spark_with_delta_pip(builder).getOrCreate()
+    except Exception as error:
+        raise DefiniteError(f"Spark did not start: {str(error).splitlines()[0]}", f"see {log_path}") from None
+
+
+def require_java() -> None:
+    """A definite error unless there is a Java that runs Spark."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    hint = f"install Java {JAVA_MIN} or newer, for example: apt-get install openjdk-17-jre-headless"
+    if java is None:
+        where = f"in JAVA_HOME ({home})" if home else "on this machine"
+        raise DefiniteError(f"Spark needs Java and there is none {where}", hint)
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', shown)
+    if found is None or int(found.group(1)) < JAVA_MIN:
+        raise DefiniteError(f"Spark needs Java {JAVA_MIN} or newer; {java} is {found.group(1) if found else '?'}", hint)
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Spark takes Ctrl-C for itself; whoever started us decides what it means."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def _output_to(path: Path) -> Iterator[None]:
+    """Let processes started inside write to `path` instead of our terminal."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        yield
+    finally:
+        for descriptor, original in zip((1, 2), saved, strict=True):
+            os.dup2(original, descriptor)
+            os.close(original)
+        os.close(target)

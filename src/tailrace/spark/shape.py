@@ -1,0 +1,108 @@
+"""Which shape a table's records have at each position of the log, and the one shape a read gives them all.
+
+A table's shape may change inside a range. Each record is decoded with the shape in force at its
+position and brought to the target shape: the newest one, with the columns dropped on the way behind.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tailrace.errors import DefiniteError
+from tailrace.log.reader import SchemaVersion
+from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.source.postgres.pgoutput import decode, decoded_schema
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """All a reader must know to decode one table; a value that travels to executors."""
+
+    target: TableSchema
+    versions: tuple[tuple[int, TableSchema], ...]
+    """Position from which each shape holds, oldest first."""
+
+    @property
+    def relations(self) -> frozenset[int]:
+        return frozenset(schema.relation for _, schema in self.versions)
+
+    def decode(self, records: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Records of this table, typed as the target shape says, in order of position."""
+        for relation in self.relations:
+            mine = records.filter(pa.compute.equal(records.column("relation"), pa.scalar(relation, pa.uint32())))
+            for schema, part in self._by_version(relation, mine):
+                for batch in part.combine_chunks().to_batches():
+                    yield conform(decode(batch, schema), self.target)
+
+    def _by_version(self, relation: int, records: pa.Table) -> Iterator[tuple[TableSchema, pa.Table]]:
+        versions = [(position, schema) for position, schema in self.versions if schema.relation == relation]
+        starts = np.array([position for position, _ in versions])
+        which = np.searchsorted(starts, records.column("position").to_numpy(), side="right") - 1
+        if len(which) and which.min() < 0:
+            raise DefiniteError(f"{self.target.table}: the log lacks the shape of its oldest records")
+        for index in np.unique(which):
+            yield versions[index][1], records.filter(pa.array(which == index))
+
+
+def shape_of(versions: Iterable[SchemaVersion], table: TableId, end_position: int) -> TableShape | None:
+    """The table's shape for reads that end before `end_position`; None if the log never saw the table."""
+    mine = [(v.position, v.schema) for v in versions if v.schema.table == table and v.position < end_position]
+    if not mine:
+        return None
+    return TableShape(_target([schema for _, schema in mine]), tuple(mine))
+
+
+def _target(schemas: list[TableSchema]) -> TableSchema:
+    newest = schemas[-1]
+    columns: dict[str, Column] = {column.name: column for column in newest.columns}
+    for older, newer in itertools.pairwise(schemas):
+        _refuse_rename(older, newer)
+    for schema in reversed(schemas[:-1]):
+        for column in schema.columns:
+            if columns.setdefault(column.name, column).type != column.type:
+                raise DefiniteError(
+                    f"{newest.table}: column {column.name} changed from {column.source_type} "
+                    f"to {columns[column.name].source_type}",
+                    "start a new lake in an empty folder",
+                )
+    return replace(newest, columns=tuple(columns.values()))
+
+
+def _refuse_rename(older: TableSchema, newer: TableSchema) -> None:
+    """A new name in an old one's place is a rename: neither a drop nor an addition would keep its values."""
+    if len(older.columns) != len(newer.columns):
+        return
+    for before, after in zip(older.columns, newer.columns, strict=True):
+        if before.name != after.name and before.name not in newer.names and after.name not in older.names:
+            raise DefiniteError(
+                f"{newer.table}: column {before.name} was renamed to {after.name}",
+                "rename it back, or start a new lake in an empty folder",
+            )
+
+
+def conform(batch: pa.RecordBatch, target: TableSchema) -> pa.RecordBatch:
+    """Decoded changes with the target's columns; those their own shape lacked are null."""
+    wanted = decoded_schema(target)
+    if batch.schema.equals(wanted):
+        return batch
+    arrays = [_column(batch, field) for field in wanted if field.name != "_before"]
+    before = batch.column("_before")
+    fields = [_field(before, field) for field in wanted.field("_before").type]
+    struct = pa.StructArray.from_arrays(fields, fields=list(wanted.field("_before").type), mask=before.is_null())
+    arrays.insert(wanted.get_field_index("_before"), struct)
+    return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    index = batch.schema.get_field_index(field.name)
+    return batch.column(index) if index >= 0 else pa.nulls(batch.num_rows, field.type)
+
+
+def _field(struct: pa.StructArray, field: pa.Field) -> pa.Array:
+    index = struct.type.get_field_index(field.name)
+    return pa.compute.struct_field(struct, [index]) if index >= 0 else pa.nulls(len(struct), field.type)
