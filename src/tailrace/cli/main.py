@@ -1,0 +1,175 @@
+"""The command line: `tailrace sync | query | doctor | drop | log`.
+
+Exit codes: 0 done, 1 a check found something, 2 an error with a hint, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from tailrace.cli import log as log_commands
+from tailrace.errors import TailraceError
+
+app = typer.Typer(
+    help="Copy a live Postgres database into a data lake and keep the copy exact.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(log_commands.app, name="log", help="Look into a transaction log.")
+
+errors = Console(stderr=True)
+
+Dsn = Annotated[str, typer.Argument(help="The database: postgresql://user:password@host:5432/database")]
+Lake = Annotated[Path, typer.Argument(help="The lake's folder.")]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option("--tables", help="Tables to copy, as patterns: 'public.*'. Repeatable. Default: all."),
+]
+Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Tables to leave out, as patterns. Repeatable.")]
+
+
+@contextmanager
+def shown_errors() -> Iterator[None]:
+    """Errors a person can act on become one line and a hint."""
+    try:
+        yield
+    except TailraceError as error:
+        errors.print(f"[red]error:[/red] {escape(error.message)}", highlight=False, soft_wrap=True)
+        if error.hint:
+            errors.print(f"[cyan]hint:[/cyan] {escape(error.hint)}", highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        with tempfile.NamedTemporaryFile("w", prefix="tailrace-error-", suffix=".log", delete=False) as file:
+            traceback.print_exc(file=file)
+        first_line = (str(error) or type(error).__name__).strip().splitlines()[0]
+        errors.print(f"[red]error:[/red] unexpected: {escape(first_line[:300])}", highlight=False, soft_wrap=True)
+        errors.print(f"[cyan]hint:[/cyan] the details are in {file.name}", highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from None
+
+
+@app.command()
+def sync(  # noqa: PLR0913, PLR0917  each is an option
+    dsn: Dsn,
+    lake: Lake,
+    tables: Tables = None,
+    exclude: Exclude = None,
+    once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
+    publish_every: Annotated[float, typer.Option(help="Seconds between two publishes.", min=0.1)] = 5.0,
+    publication: Annotated[str | None, typer.Option(help="Use this existing publication.")] = None,
+    slot: Annotated[
+        str | None, typer.Option(help="Use this replication slot; it is created if it is not there.")
+    ] = None,
+) -> None:
+    """Copy a database into a lake and keep the copy exact.
+
+    The first run copies every table as of one commit, then streams changes. Running the same command again goes on
+    where the last one ended, however it ended. Needs wal_level = logical and a user with REPLICATION: `tailrace doctor`
+    checks all of it.
+    """
+    with shown_errors():
+        from tailrace.cli.progress import TerminalWatcher
+        from tailrace.connector.sync import Sync
+        from tailrace.settings import SyncSettings
+
+        settings = SyncSettings(
+            dsn, lake, tuple(tables or ()), tuple(exclude or ()), slot, publication, once, publish_every
+        )
+        with TerminalWatcher(Console()) as watcher:
+            run = Sync(settings, watcher)
+            _stop_on_signal(run.stop)
+            run.run()
+
+
+def _stop_on_signal(stop: object) -> None:
+    def handle(number: int, _: object) -> None:
+        stop()  # type: ignore[operator]
+        # The second one means it.
+        signal.signal(number, signal.SIG_DFL)
+
+    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGTERM, handle)
+
+
+@app.command()
+def query(
+    lake: Lake,
+    sql: Annotated[str, typer.Argument(help="Spark SQL; tables are named as in the source.")],
+    published: Annotated[
+        bool, typer.Option("--published", help="The last published cut, not the newest commit.")
+    ] = False,
+    as_of: Annotated[str | None, typer.Option(help="The state as of an LSN (0/16B3748) or a time, UTC.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values with a header.")] = False,
+) -> None:
+    """Run Spark SQL over all tables of one cut.
+
+    Every table shows the same commit of the source: the newest in the log by default, about a second old while
+    `tailrace sync` runs.
+    """
+    with shown_errors():
+        from tailrace.cli.query import Format, run_query
+
+        style = Format.JSON if json else Format.CSV if csv else Format.TABLE
+        run_query(lake, sql, published, as_of, style)
+
+
+@app.command()
+def doctor(dsn: Dsn, tables: Tables = None, exclude: Exclude = None) -> None:
+    """Check whether a database can be copied, and print the SQL that fixes what cannot.
+
+    Exit code 1 when something must be fixed first.
+    """
+    with shown_errors():
+        from tailrace.cli.doctor import render
+        from tailrace.source.postgres.connection import connect
+        from tailrace.source.postgres.doctor import examine, passes
+
+        with connect(dsn) as conn:
+            checks = examine(conn, tables or [], exclude or [])
+        render(checks, Console())
+        if not passes(checks):
+            raise typer.Exit(1)
+
+
+@app.command()
+def drop(
+    dsn: Dsn,
+    lake: Lake,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Remove the slot and the publication that `sync` made in the database.
+
+    The lake's tables stay, but they can no longer be brought up to date. Only what Tailrace created is removed.
+    """
+    with shown_errors():
+        from tailrace.connector.drop import drop_source
+
+        if not yes and sys.stdin.isatty():
+            typer.confirm("The lake cannot be brought up to date afterwards. Go on?", abort=True)
+        for line in drop_source(dsn, lake):
+            Console().print(line, highlight=False)
+
+
+def main() -> None:
+    """Entry point."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

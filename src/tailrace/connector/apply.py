@@ -1,0 +1,103 @@
+"""The apply loop's step: all tables to one transaction, then a cut.
+
+There is no checkpoint. Each table's last commit says how far the table is, and a cut says how far
+all are. After a crash between two tables' publishes one table is ahead: it goes on from its own
+number, the others catch up, and the next cut is recorded when all are level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from tailrace.connector.batch import TableApplier
+from tailrace.connector.home import LakeHome
+from tailrace.errors import DefiniteError
+from tailrace.lake.delta import Version
+from tailrace.lake.stamp import Stamp
+from tailrace.log.reader import LogReader
+from tailrace.model.cut import PublishedCut
+from tailrace.model.lsn import Lsn
+from tailrace.model.table import TableId
+
+CONSUMER = "lake"
+
+
+class Applier:
+    """All tables of one lake. One thread calls it; it publishes tables side by side."""
+
+    def __init__(self, spark: SparkSession, home: LakeHome, tables: Sequence[TableId], in_parallel: int) -> None:
+        self._home = home
+        self._pool = ThreadPoolExecutor(in_parallel, thread_name_prefix="publish")
+        self._tables = [TableApplier(spark, home.table_path(table), table) for table in tables]
+
+    def start(self, reader: LogReader, head_reaches: Callable[[Lsn], None], time_us: int) -> PublishedCut:
+        """Find where each table is. Returns the newest cut, recording one if all tables stand level.
+
+        `head_reaches` waits until the log is durable up to an LSN.
+        """
+        cut = self._home.cuts.newest()
+        versions = list(self._pool.map(lambda table: table.delta.version(), self._tables))
+        head_reaches(max(version.stamp.lsn for version in versions if version.stamp))
+        for table, version in zip(self._tables, versions, strict=True):
+            table.seq = self._seq_of(reader, table.table, version, cut)
+        self._require_log(reader)
+        if cut is None or any(str(table.table) not in cut.versions for table in self._tables):
+            cut = self.advance(reader, max(table.seq for table in self._tables), _snapshot_point(versions), time_us)
+        return cut
+
+    @property
+    def seq(self) -> int:
+        """The transaction that every table has reached."""
+        return min(table.seq for table in self._tables)
+
+    def advance(self, reader: LogReader, upto: int, at: Lsn | None = None, time_us: int | None = None) -> PublishedCut:
+        """Publish every table up to transaction `upto` and record the cut."""
+        lsn, commit_time_us = at or Lsn(0), time_us or 0
+        if upto > 0 and upto >= reader.oldest_seq:
+            row = reader.transactions(upto - 1, upto)
+            lsn = max(lsn, Lsn(row.column("commit_lsn")[0].as_py()))
+            commit_time_us = time_us or row.column("commit_time_us")[0].as_py()
+        stamp = Stamp(lsn, upto)
+        list(self._pool.map(lambda table: table.apply(LogReader(reader.path), upto, stamp), self._tables))
+        versions = {str(table.table): table.delta.newest_version() for table in self._tables}
+        cut = PublishedCut(upto, lsn, commit_time_us, versions)
+        self._home.cuts.append(cut)
+        reader.acknowledge(CONSUMER, upto)
+        return cut
+
+    def _seq_of(self, reader: LogReader, table: TableId, version: Version, cut: PublishedCut | None) -> int:
+        assert version.stamp is not None
+        seq = version.stamp.seq
+        if seq is None:
+            # The snapshot shows exactly the commits before its LSN.
+            seq = reader.seq_at_lsn(Lsn(version.stamp.lsn - 1))
+        # A cut vouches for tables that had nothing to publish in its batch.
+        return max(seq, cut.seq) if cut is not None and str(table) in cut.versions else seq
+
+    def _require_log(self, reader: LogReader) -> None:
+        """The log must go on where the tables stand."""
+        for table in self._tables:
+            if table.seq > reader.head.seq or table.seq < reader.oldest_seq - 1:
+                raise DefiniteError(
+                    f"{table.table} is at transaction {table.seq}, but the log has "
+                    f"{reader.oldest_seq} to {reader.head.seq}: log and lake do not belong together",
+                    "restore the lake's _tailrace folder, or start a new lake in an empty folder",
+                )
+
+
+def batch_end(reader: LogReader, after: int, bytes_max: int) -> int:
+    """The last transaction of the next batch: about `bytes_max` of log, at least one transaction."""
+    head = reader.head.seq
+    if head <= after:
+        return head
+    weights = reader.transactions(after, head).column("bytes").to_numpy()
+    fitting = int(np.searchsorted(np.cumsum(weights), bytes_max, side="right"))
+    return min(head, after + max(1, fitting))
+
+
+def _snapshot_point(versions: Sequence[Version]) -> Lsn:
+    return max(version.stamp.lsn for version in versions if version.stamp)

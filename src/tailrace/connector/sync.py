@@ -1,0 +1,219 @@
+"""`tailrace sync`: the whole journey of one connector, from first contact to a clean stop.
+
+    check ─ claim the lake ─ publication ─ slot ─ capture ─ snapshot what is pending ─ apply, apply, …
+
+Every step is safe to die in: the same command finds what is there and goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import psycopg
+from pyspark.sql import SparkSession
+
+from tailrace.connector.apply import Applier, batch_end
+from tailrace.connector.capture_process import CaptureProcess
+from tailrace.connector.home import LakeHome, SourceRecord
+from tailrace.connector.status import Phase, StreamStatus, Watcher
+from tailrace.errors import DefiniteError
+from tailrace.lake.delta import DeltaTable
+from tailrace.log.reader import LogReader
+from tailrace.model.cut import PublishedCut
+from tailrace.model.lsn import Lsn
+from tailrace.settings import SyncSettings
+from tailrace.snapshot.initial import InitialSnapshot, SnapshotPlan
+from tailrace.source.postgres.capture import CaptureOptions
+from tailrace.source.postgres.catalog import TableInfo, list_tables
+from tailrace.source.postgres.connection import connect
+from tailrace.source.postgres.identity import require_streaming, wal_position
+from tailrace.source.postgres.problems import problems
+from tailrace.source.postgres.publication import ensure_publication
+from tailrace.source.postgres.slot import create_slot, find_slot
+from tailrace.spark.session import require_java, session
+
+POLL_SECONDS = 0.05
+SHOW_SECONDS = 0.5
+
+
+class StopRequest(BaseException):
+    """A person asked us to stop."""
+
+
+class Sync:
+    """One run of one connector."""
+
+    def __init__(self, settings: SyncSettings, watcher: Watcher) -> None:
+        self._settings = settings
+        self._watcher = watcher
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """End after the current batch. Any thread, any signal handler."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Until stopped, or with `once` until caught up."""
+        settings, watcher = self._settings, self._watcher
+        watcher.phase(Phase.STARTING)
+        require_java()
+        with ExitStack() as stack:
+            conn = stack.enter_context(connect(settings.dsn))
+            identity = require_streaming(conn, settings.dsn)
+            tables = chosen_tables(conn, settings)
+            home = LakeHome.create(settings.lake)
+            stack.enter_context(home.locked())
+            source = home.claim(identity.log_identity, settings.slot, settings.publication)
+            self._prepare_source(conn, source, tables, home)
+            capture = stack.enter_context(self._capture(home, source))
+            spark = session(home.spark_log, brief=False)
+            stack.callback(spark.stop)
+            try:
+                reader = self._open_log(home, capture)
+                self._snapshot(spark, home, tables, capture)
+                self._apply(conn, spark, home, reader, tables, capture)
+            except StopRequest:
+                pass
+        watcher.phase(Phase.STOPPED)
+
+    def _prepare_source(
+        self, conn: psycopg.Connection, source: SourceRecord, tables: Sequence[TableInfo], home: LakeHome
+    ) -> None:
+        names = [info.table for info in tables]
+        added = ensure_publication(conn, source.publication, names, ours=source.owns_publication)
+        if added:
+            self._watcher.say(f"publication {source.publication} sends {len(added)} tables")
+        if find_slot(conn, source.slot) is None:
+            if home.log.is_dir() and LogReader(home.log).head.lsn:
+                raise DefiniteError(
+                    f"replication slot {source.slot} is gone: changes since "
+                    f"{LogReader(home.log).head.lsn} cannot be read any more",
+                    "start a new lake in an empty folder",
+                )
+            lsn = create_slot(self._settings.dsn, source.slot)
+            self._watcher.say(f"slot {source.slot} holds the WAL from {lsn} on")
+
+    def _capture(self, home: LakeHome, source: SourceRecord) -> CaptureProcess:
+        options = CaptureOptions(self._settings.dsn, source.slot, source.publication, home.log)
+        return CaptureProcess(options, self._settings.log_keep_seconds)
+
+    def _open_log(self, home: LakeHome, capture: CaptureProcess) -> LogReader:
+        while not (home.log / "head").exists():
+            self._pause(capture)
+        return LogReader(home.log)
+
+    def _pause(self, capture: CaptureProcess) -> None:
+        """A moment's wait. Raises what capture died of, or that we are to stop."""
+        capture.check()
+        if self._stopping.wait(POLL_SECONDS):
+            raise StopRequest
+
+    def _snapshot(
+        self, spark: SparkSession, home: LakeHome, tables: Sequence[TableInfo], capture: CaptureProcess
+    ) -> None:
+        pending = [info.table for info in tables if _is_pending(spark, home, info)]
+        if not pending:
+            return
+        self._watcher.phase(Phase.SNAPSHOTTING)
+        plan = SnapshotPlan(
+            self._settings.dsn,
+            pending,
+            home.table_path,
+            self._settings.chunk_bytes_max,
+            self._settings.tables_in_parallel,
+        )
+        snapshot = InitialSnapshot(spark, plan)
+        with ThreadPoolExecutor(1) as pool:
+            run = pool.submit(snapshot.run, lambda: self._pause(capture))
+            while not run.done():
+                self._watcher.snapshot(snapshot.progress())
+                self._stopping.wait(SHOW_SECONDS)
+            lsn = run.result()
+        self._watcher.snapshot(snapshot.progress())
+        self._watcher.say(f"snapshot of {len(pending)} tables at {lsn}")
+
+    def _apply(
+        self,
+        conn: psycopg.Connection,
+        spark: SparkSession,
+        home: LakeHome,
+        reader: LogReader,
+        tables: Sequence[TableInfo],
+        capture: CaptureProcess,
+    ) -> None:
+        settings = self._settings
+        self._watcher.phase(Phase.RUNNING)
+        target = wal_position(conn) if settings.once else None
+
+        def head_reaches(lsn: Lsn) -> None:
+            while reader.refresh().lsn < lsn:
+                self._pause(capture)
+
+        applier = Applier(spark, home, [info.table for info in tables], settings.tables_in_parallel)
+        cut = applier.start(reader, head_reaches, time.time_ns() // 1000)
+        pace = _Pace(conn, self._watcher)
+        if target is not None:
+            head_reaches(target)
+            final = reader.head.seq
+            while applier.seq < final:
+                cut = applier.advance(reader, min(final, batch_end(reader, applier.seq, settings.batch_bytes_max)))
+                pace.show(reader, cut, capture, now=True)
+            return
+        while True:
+            due = time.monotonic() + settings.publish_every_seconds
+            while time.monotonic() < due or reader.refresh().seq == applier.seq:
+                pace.show(reader, cut, capture)
+                self._pause(capture)
+            cut = applier.advance(reader, batch_end(reader, applier.seq, settings.batch_bytes_max))
+            pace.show(reader, cut, capture, now=True)
+
+
+class _Pace:
+    """Measures and shows, a few times a second."""
+
+    def __init__(self, conn: psycopg.Connection, watcher: Watcher) -> None:
+        self._conn = conn
+        self._watcher = watcher
+        self._shown_at = 0.0
+        self._position = 0
+
+    def show(self, reader: LogReader, cut: PublishedCut, capture: CaptureProcess, *, now: bool = False) -> None:
+        elapsed = time.monotonic() - self._shown_at
+        if elapsed < SHOW_SECONDS and not now:
+            return
+        head = reader.refresh()
+        rate = (head.position - self._position) / elapsed if self._shown_at else 0.0
+        self._shown_at, self._position = time.monotonic(), head.position
+        lag_seconds = 0.0
+        if head.seq > cut.seq:
+            oldest_us = reader.transactions(cut.seq, cut.seq + 1).column("commit_time_us")[0].as_py()
+            lag_seconds = max(0.0, time.time() - oldest_us / 1_000_000)
+        try:
+            lag_bytes = max(0, wal_position(self._conn) - head.lsn)
+        except psycopg.OperationalError:
+            # Capture reconnects by itself and says so; a figure to look at is no reason to stop.
+            lag_bytes = 0
+        problem = capture.report.message if capture.report else None
+        self._watcher.streaming(StreamStatus(cut, head.seq, rate, lag_bytes, lag_seconds, problem))
+
+
+def chosen_tables(conn: psycopg.Connection, settings: SyncSettings) -> list[TableInfo]:
+    """The tables to copy. Refuses, before anything is changed, those that cannot be copied exactly."""
+    tables = list_tables(conn, list(settings.tables), list(settings.exclude))
+    if not tables:
+        raise DefiniteError("there are no tables to copy", "create one, or check --tables and --exclude")
+    for info in tables:
+        for problem in problems(info):
+            hint = f"{problem.fix}; or leave it out with --exclude {info.table}"
+            raise DefiniteError(problem.message, hint)
+    return tables
+
+
+def _is_pending(spark: SparkSession, home: LakeHome, info: TableInfo) -> bool:
+    """Whether the table still needs its snapshot."""
+    table = DeltaTable(spark, home.table_path(info.table))
+    return not table.exists or table.version().stamp is None
