@@ -20,7 +20,7 @@ class SyncSettings:
     publication: str | None = None
     once: bool = False
     publish_every_seconds: float = 5.0
-    batch_bytes_max: int = 64 << 20
+    batch_bytes_max: int = 256 << 20
     """About how much of the log one batch publishes; at least one transaction."""
     chunk_bytes_max: int = 32 << 20
     log_keep_seconds: float = 24 * 3600.0

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from tailrace.connector.spread import MovedRowsError, SpreadTail
 from tailrace.failpoint import failpoint
 from tailrace.lake.compact import compact
 from tailrace.lake.delta import DeltaTable
@@ -17,7 +18,11 @@ from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.spark.changes import changes_on_driver
+from tailrace.spark.explain import explained
 from tailrace.spark.shape import TableShape, shape_of
+
+DRIVER_BYTES_MAX = 16 << 20
+"""Up to this much of the log is decoded right here: handing it out would take longer."""
 
 
 class Tail:
@@ -25,6 +30,7 @@ class Tail:
 
     def __init__(self, shape: TableShape, changes: pa.Table) -> None:
         self.schema = shape.target
+        changes = changes.sort_by([("_seq", "ascending"), ("_pos", "ascending")])
         truncates = pc.indices_nonzero(pc.equal(changes.column("_op"), "t"))
         self.truncated = len(truncates) > 0
         """The base's rows are gone; the states are all there is."""
@@ -33,15 +39,20 @@ class Tail:
         self.states = compact(events(changes, shape.target.key, shape.target.names), shape.target.names)
 
 
-def read_tail(reader: LogReader, table: TableId, after: int, upto: int) -> Tail | None:
-    """The table's compacted changes of transactions after < seq <= upto; None if there are none."""
+def touched_shape(reader: LogReader, table: TableId, after: int, upto: int) -> TableShape | None:
+    """The table's shape if transactions after < seq <= upto touched it."""
     if after >= upto:
         return None
     shape = shape_of(reader.schemas(), table, reader.head.position)
-    if shape is None or not shape.relations & reader.relations(after, upto):
+    return shape if shape is not None and shape.relations & reader.relations(after, upto) else None
+
+
+def read_tail(reader: LogReader, table: TableId, after: int, upto: int) -> Tail | None:
+    """The table's compacted changes of transactions after < seq <= upto; None if there are none."""
+    shape = touched_shape(reader, table, after, upto)
+    if shape is None:
         return None
     changes = changes_on_driver(reader, after, upto, shape)
-    changes = changes.sort_by([("_seq", "ascending"), ("_pos", "ascending")])
     return Tail(shape, changes) if changes.num_rows else None
 
 
@@ -56,16 +67,33 @@ class TableApplier:
 
     def apply(self, reader: LogReader, upto: int, stamp: Stamp) -> None:
         """Publish (seq, upto] in one commit; no commit if nothing concerns the table."""
-        tail = read_tail(reader, self.table, self.seq, upto)
-        if tail is not None:
-            self._publish(tail, stamp)
+        shape = touched_shape(reader, self.table, self.seq, upto)
+        if shape is not None:
+            self.delta.evolve(shape.target)
+            self._publish(reader, upto, shape, stamp)
             failpoint("publish.table")
         self.seq = upto
 
-    def _publish(self, tail: Tail, stamp: Stamp) -> None:
-        self.delta.evolve(tail.schema)
+    def _publish(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
+        if reader.bytes_between(self.seq, upto) > DRIVER_BYTES_MAX:
+            try:
+                self._publish_spread(reader, upto, shape, stamp)
+                return
+            except MovedRowsError:
+                pass
+        self._publish_here(Tail(shape, changes_on_driver(reader, self.seq, upto, shape)), stamp)
+
+    def _publish_here(self, tail: Tail, stamp: Stamp) -> None:
         if tail.truncated:
-            self.delta.replace_with(tail.states, tail.schema, stamp)
+            self.delta.replace_with(self.delta.frame(tail.states), tail.schema, stamp)
         elif tail.states.num_rows:
             states = fill_moved(tail.states, tail.schema.key, self.delta.rows_of)
             self.delta.publish(states, tail.schema, stamp)
+
+    def _publish_spread(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
+        spread = SpreadTail(self.delta.spark, reader, shape, self.seq, upto)
+        with explained():
+            if spread.truncated:
+                self.delta.replace_with(spread.states, shape.target, stamp)
+            else:
+                self.delta.publish_frame(spread.states, shape.target, stamp)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,11 +19,16 @@ from tailrace.connector.batch import read_tail
 from tailrace.connector.home import LakeHome
 from tailrace.connector.names import short_names, with_view_names
 from tailrace.errors import DefiniteError
+from tailrace.lake.opened import open_version
 from tailrace.lake.overlay import overlay
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.lsn import Lsn
 from tailrace.model.table import TableId
+
+TAIL_BYTES_MAX = 2 << 20
+
+_last_base: WeakKeyDictionary[SparkSession, dict[Path, PublishedCut]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,11 @@ def cut(
     if not home.log.is_dir():
         raise DefiniteError(f"{lake} has no log yet", "run tailrace sync first")
     reader = LogReader(home.log)
-    seq = None if published else _wanted_seq(reader, as_of)
-    base = home.cuts.newest(lambda cut: seq is None or cut.seq <= seq)
+    point = parse_point(as_of) if isinstance(as_of, str) else as_of
+    seq = None if published else _wanted_seq(reader, point)
+    base = home.cuts.newest(lambda cut: (seq is None or cut.seq <= seq) and _is_at_or_before(cut, point))
+    if base is not None and seq is not None:
+        base = _convenient_base(spark, home, reader, base, seq)
     if base is None:
         raise DefiniteError(
             "nothing has been published yet" if as_of is None else f"the lake has no cut as old as {as_of}",
@@ -72,10 +80,37 @@ def cut(
     return found
 
 
-def _wanted_seq(reader: LogReader, as_of: str | Lsn | datetime | None) -> int:
-    if as_of is None:
+def _convenient_base(
+    spark: SparkSession, home: LakeHome, reader: LogReader, newest: PublishedCut, seq: int
+) -> PublishedCut:
+    """The cut this session read last, while its tail is short; else the newest.
+
+    Any published cut before `seq` gives the same rows. To open a version that was just published
+    takes Spark longer than to lay a few thousand more changes over one that is open.
+    """
+    used = _last_base.setdefault(spark, {}).get(home.path)
+    if (
+        used is not None
+        and used.seq <= newest.seq
+        and used.versions.keys() == newest.versions.keys()
+        and used.seq + 1 >= reader.oldest_seq
+        and reader.bytes_between(used.seq, seq) <= TAIL_BYTES_MAX
+    ):
+        return used
+    _last_base[spark][home.path] = newest
+    return newest
+
+
+def _is_at_or_before(cut: PublishedCut, point: Lsn | datetime | None) -> bool:
+    """A snapshot's cut contains transactions the log never saw: it is no older than itself."""
+    if isinstance(point, datetime):
+        return cut.time_us <= point.timestamp() * 1_000_000
+    return point is None or cut.lsn <= point
+
+
+def _wanted_seq(reader: LogReader, point: Lsn | datetime | None) -> int:
+    if point is None:
         return reader.head.seq
-    point = parse_point(as_of) if isinstance(as_of, str) else as_of
     if isinstance(point, datetime):
         return reader.seq_at_time(int(point.timestamp() * 1_000_000))
     if point > reader.head.lsn:
@@ -115,15 +150,10 @@ def _tables(
     for name, version in base.versions.items():
         namespace, _, table = name.partition(".")
         identifier = TableId(namespace, table)
-        frame = _published(spark, str(home.table_path(identifier)), version)
+        path = str(home.table_path(identifier))
         tail = read_tail(reader, identifier, base.seq, seq)
+        frame = open_version(spark, path, version, keep=base.seq < seq)
         if tail is not None:
             start = frame.limit(0) if tail.truncated else frame
             frame = overlay(spark, start, tail.states, tail.schema.key)
         yield name, frame
-
-
-@lru_cache(maxsize=256)
-def _published(spark: SparkSession, path: str, version: int) -> DataFrame:
-    """A published version. It never changes, and finding its files costs more than most queries."""
-    return spark.read.format("delta").option("versionAsOf", version).load(path)

@@ -37,7 +37,7 @@ class DeltaTable:
 
     def __init__(self, spark: SparkSession, path: Path) -> None:
         # Delta takes a commit's metadata from the session, so tables published side by side need one each.
-        self._spark = spark.newSession()
+        self.spark = spark.newSession()
         self._path = path
         self._name = f"delta.`{path}`"
 
@@ -48,7 +48,7 @@ class DeltaTable:
     def version(self) -> Version:
         """The table's newest version. Commits of others (an optimise, say) pass the stamp on."""
         for limit in ("limit 5", ""):
-            rows = self._spark.sql(f"describe history {self._name} {limit}").collect()
+            rows = self.spark.sql(f"describe history {self._name} {limit}").collect()
             stamps = (Stamp.from_json(row["userMetadata"]) for row in rows)
             stamp = next((stamp for stamp in stamps if stamp), None)
             if stamp or not limit:
@@ -61,9 +61,7 @@ class DeltaTable:
         if any(set(name) & _ODD_NAME for name in schema.names):
             properties["delta.columnMapping.mode"] = "name"
         listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
-        self._spark.sql(
-            f"create table if not exists {self._name} ({_ddl(schema)}) using delta tblproperties ({listed})"
-        )
+        self.spark.sql(f"create table if not exists {self._name} ({_ddl(schema)}) using delta tblproperties ({listed})")
 
     def replace(self, rows: DataFrame, stamp: Stamp) -> None:
         """Make `rows` the table's whole content: a snapshot, or what follows a truncate."""
@@ -85,35 +83,50 @@ class DeltaTable:
         added = [column for column in schema.columns if column.name not in present]
         if added:
             listed = ", ".join(f"{quote(column.name)} {column.type}" for column in added)
-            self._spark.sql(f"alter table {self._name} add columns ({listed})")
+            self.spark.sql(f"alter table {self._name} add columns ({listed})")
 
     def rows_of(self, keys: pa.Table) -> pa.Table:
         """The rows with these keys; `keys` has one column for each key column."""
-        wanted = self._spark.createDataFrame(keys)
+        wanted = self.spark.createDataFrame(keys)
         return self._read().join(wanted.hint("broadcast"), list(keys.column_names), "left_semi").toArrow()
 
     def newest_version(self) -> int:
         """The number of the newest commit."""
         return max(int(file.stem) for file in (self._path / "_delta_log").glob("*[0-9].json"))
 
-    def replace_with(self, states: pa.Table, schema: TableSchema, stamp: Stamp) -> None:
+    def replace_with(self, states: DataFrame, schema: TableSchema, stamp: Stamp) -> None:
         """Make `states`, none of which may lean on the base, the table's whole content."""
-        kept = states.filter(pc.invert(states.column("_deleted"))).select(list(schema.names))
-        self.replace(self._spark.createDataFrame(kept), stamp)
+        kept = states.where("not _deleted").select([quote(name) for name in schema.names])
+        self.replace(kept, stamp)
+
+    def frame(self, rows: pa.Table) -> DataFrame:
+        """Rows in this table's session."""
+        return self.spark.createDataFrame(rows)
 
     def publish(self, states: pa.Table, schema: TableSchema, stamp: Stamp) -> None:
         """Fold compacted states into the table in one commit."""
-        complete = pc.all(pc.and_(states.column("_fresh"), pc.invert(states.column("_deleted")))).as_py()
-        frame = self._spark.createDataFrame(states.drop_columns(["_origin"]))
-        if complete:
+        only_new = pc.all(pc.and_(states.column("_fresh"), pc.invert(states.column("_deleted")))).as_py()
+        frame = self.spark.createDataFrame(states.drop_columns(["_origin"]))
+        self._fold(frame, schema, stamp, None if only_new else _bounds(states, schema.key[0]))
+
+    def publish_frame(self, states: DataFrame, schema: TableSchema, stamp: Stamp) -> None:
+        """The same for states that executors hold."""
+        # A merge reads its source twice, and refuses a cached one.
+        states = states.drop("_origin").localCheckpoint()
+        old, key = sf.col("_deleted") | ~sf.col("_fresh"), sf.col(quote(schema.key[0]))
+        found = states.where(old).agg(sf.count("*"), sf.min(key), sf.max(key)).collect()[0]
+        self._fold(states, schema, stamp, (found[1], found[2]) if found[0] else None)
+
+    def _fold(self, states: DataFrame, schema: TableSchema, stamp: Stamp, bounds: tuple[object, object] | None) -> None:
+        if bounds is None:
             # Keys that were not there before cannot match: nothing to look for.
-            frame = frame.select([quote(name) for name in schema.names])
-            frame.write.format("delta").mode("append").option("userMetadata", stamp.to_json()).save(str(self._path))
+            rows = states.select([quote(name) for name in schema.names])
+            rows.write.format("delta").mode("append").option("userMetadata", stamp.to_json()).save(str(self._path))
         else:
-            self._merge(frame, schema, stamp, _bounds(states, schema.key[0]))
+            self._merge(states, schema, stamp, bounds)
 
     def _merge(self, states: DataFrame, schema: TableSchema, stamp: Stamp, bounds: tuple[object, object]) -> None:
-        self._spark.conf.set(USER_METADATA, stamp.to_json())
+        self.spark.conf.set(USER_METADATA, stamp.to_json())
         first = sf.col(f"t.{quote(schema.key[0])}")
         matches = ~sf.col("s._fresh") & first.between(sf.lit(bounds[0]), sf.lit(bounds[1]))
         for name in schema.key:
@@ -121,7 +134,7 @@ class DeltaTable:
         updates: dict[str, str | Column] = {quote(name): "null" for name in self.columns()}
         inserts: dict[str, str | Column] = {quote(name): _whole(name) for name in schema.names}
         (
-            delta.tables.DeltaTable.forPath(self._spark, str(self._path))
+            delta.tables.DeltaTable.forPath(self.spark, str(self._path))
             .alias("t")
             .merge(states.alias("s"), matches)
             .whenMatchedDelete("s._deleted")
@@ -131,7 +144,7 @@ class DeltaTable:
         )
 
     def _read(self) -> DataFrame:
-        return self._spark.read.format("delta").load(str(self._path))
+        return self.spark.read.format("delta").load(str(self._path))
 
 
 def quote(name: str) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.errors import DefiniteError, TailraceError
 
 _MARK = "tailrace error "
 _FOUND = re.compile(_MARK + r"(\{.*\})")
@@ -23,7 +23,7 @@ def portable() -> Iterator[None]:
     try:
         yield
     except TailraceError as error:
-        fields = {"transient": isinstance(error, TransientError), "message": error.message, "hint": error.hint}
+        fields = {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
         raise RuntimeError(_MARK + json.dumps(fields)) from None
 
 
@@ -39,5 +39,15 @@ def explained() -> Iterator[None]:
         if found is None:
             raise
         fields = json.loads(found.group(1))
-        kind = TransientError if fields["transient"] else DefiniteError
-        raise kind(fields["message"], fields["hint"]) from None
+        raise _kind(fields["kind"])(fields["message"], fields["hint"]) from None
+
+
+def _kind(name: str) -> type[TailraceError]:
+    known = {kind.__name__: kind for kind in _all_kinds(TailraceError)}
+    return known.get(name, DefiniteError)
+
+
+def _all_kinds(kind: type[TailraceError]) -> Iterator[type[TailraceError]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _all_kinds(each)

@@ -13,6 +13,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from select import select
@@ -178,7 +179,8 @@ def _open_log(options: CaptureOptions) -> LogWriter:
 def _stream(
     options: CaptureOptions, writer: LogWriter, stopping: threading.Event, report: Callable[[str], None]
 ) -> None:
-    with connect(options.dsn) as catalog_conn, connect(options.dsn, replication=True) as conn:
+    # A connection that streams takes no more commands, not even the commit that `with` would send.
+    with connect(options.dsn) as catalog_conn, closing(connect(options.dsn, replication=True)) as conn:
         _check_continuity(catalog_conn, options.slot, writer)
         writer.abandon_active()
         _start_replication(conn, options, writer.head.lsn)

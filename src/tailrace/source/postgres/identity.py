@@ -13,6 +13,8 @@ from tailrace.source.postgres.queries import load
 
 QUERIES = load("replication.sql")
 VERSION_MIN = 120000
+PAGE_HEADERS_BYTES = (24, 40)
+"""Of an ordinary page, and of the first page of a WAL file."""
 
 
 @dataclass(frozen=True)
@@ -59,4 +61,14 @@ def wal_position(conn: psycopg.Connection) -> Lsn:
     """Where the server's log ends now: every transaction committed before has its commit record below."""
     row = conn.execute(QUERIES["wal_position"]).fetchone()
     assert row is not None
-    return Lsn.parse(row[0])
+    return end_of_records(Lsn.parse(row[0]), row[1])
+
+
+def end_of_records(insert_lsn: Lsn, block_bytes: int) -> Lsn:
+    """The end of the last record, as a walsender reports it.
+
+    Where the last record fills its page, the insert position is already behind the next page's
+    header; an idle server never reports a position there.
+    """
+    in_page = insert_lsn % block_bytes
+    return Lsn(insert_lsn - in_page) if in_page in PAGE_HEADERS_BYTES else insert_lsn

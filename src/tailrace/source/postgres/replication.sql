@@ -29,4 +29,4 @@ select current_database(),
          or pg_has_role(current_user, (select oid from pg_roles where rolname = 'rds_replication'), 'member');
 
 -- wal_position: where the server's log ends now
-select pg_current_wal_insert_lsn()::text;
+select pg_current_wal_insert_lsn()::text, current_setting('wal_block_size')::int;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ QUERIES = load("replication.sql")
 
 LOCK_TIMEOUT_MS = 120_000
 """A slot waits for every transaction that is running; nobody waits for ever without being told."""
+
+RELEASE_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -67,16 +70,17 @@ def exported_snapshot(dsn: str, name: str) -> Iterator[ExportedSnapshot]:
 
 
 def drop_slot(conn: psycopg.Connection, name: str) -> bool:
-    """Drop a slot if it is there. Says whether it was."""
-    if find_slot(conn, name) is None:
-        return False
-    try:
-        conn.execute("select pg_drop_replication_slot(%s)", (name,))
-    except psycopg.errors.ObjectInUse as error:
-        raise DefiniteError(
-            f"slot {name} is in use: {error.diag.message_detail or error}", "stop the running tailrace first"
-        ) from None
-    return True
+    """Drop a slot if it is there. Says whether it was. Waits a little for a walsender that is just ending."""
+    deadline = time.monotonic() + RELEASE_SECONDS
+    while find_slot(conn, name) is not None:
+        try:
+            conn.execute("select pg_drop_replication_slot(%s)", (name,))
+            return True
+        except psycopg.errors.ObjectInUse as error:
+            if time.monotonic() > deadline:
+                raise DefiniteError(error.diag.message_primary or str(error), "stop the running tailrace") from None
+            time.sleep(0.1)
+    return False
 
 
 def _create(conn: psycopg.Connection, dsn: str, name: str, snapshot: str, *, temporary: bool) -> ExportedSnapshot:

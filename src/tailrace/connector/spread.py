@@ -1,0 +1,106 @@
+"""Compaction of a large range on Spark's executors.
+
+    pieces of the log ─ decode, events ─┬─ shuffle by key ─ compact ─ states
+                                        └─ every key's events meet in one task
+
+Needs no more memory than one task's share, whatever the size of the transaction. A row that changed
+its key and left columns out would need another task's events; a range that has one is refused and
+compacted on the driver instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tailrace.errors import TransientError
+from tailrace.lake.compact import compact
+from tailrace.lake.events import events
+from tailrace.log.playback import read
+from tailrace.log.ranges import ByteRange
+from tailrace.log.reader import LogReader
+from tailrace.model.kind import Kind
+from tailrace.source.postgres.pgoutput import decoded_schema
+from tailrace.spark.changes import decode_pieces
+from tailrace.spark.explain import portable
+from tailrace.spark.shape import TableShape
+
+TASK_BYTES = 16 << 20
+"""About this much of the log for each task, before and after the shuffle."""
+
+Batches = Iterable[pa.RecordBatch]
+
+
+class MovedRowsError(TransientError):
+    """The range has rows that moved and left columns out."""
+
+
+class SpreadTail:
+    """What a table's changes in a range come to, as a frame; nothing runs until it is used."""
+
+    def __init__(self, spark: SparkSession, reader: LogReader, shape: TableShape, after: int, upto: int) -> None:
+        pieces = reader.ranges(after, upto, TASK_BYTES, shape.relations)
+        last = _last_truncate(reader.path, pieces, after, upto, shape)
+        self.truncated = last is not None
+        columns = shape.target.names
+        empty = events(decoded_schema(shape.target).empty_table(), shape.target.key, columns)
+        plan = spark.createDataFrame([(number, piece.to_json()) for number, piece in enumerate(pieces)])
+        found = plan.repartitionByRange(len(pieces), plan.columns[0]).mapInArrow(
+            _reader_of_events(reader.path, shape, after, upto, last), from_arrow_schema(empty.schema)
+        )
+        self.states: DataFrame = found.repartition(len(pieces), "_key").mapInArrow(
+            _compactor(columns, empty.schema), from_arrow_schema(compact(empty, columns).schema)
+        )
+
+
+def _reader_of_events(
+    log: Path, shape: TableShape, after: int, upto: int, last_truncate: tuple[int, int] | None
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def read_events(plan: Batches) -> Iterator[pa.RecordBatch]:
+        with portable():
+            for batch in plan:
+                pieces = [ByteRange.from_json(text) for text in batch.column(1).to_pylist()]
+                for changes in decode_pieces(log, pieces, after, upto, shape):
+                    kept = _after(pa.Table.from_batches([changes]), last_truncate)
+                    found = events(kept, shape.target.key, shape.target.names)
+                    if found.column("_from").null_count < found.num_rows:
+                        raise MovedRowsError("moved rows")
+                    yield from found.to_batches()
+
+    return read_events
+
+
+def _compactor(columns: tuple[str, ...], schema: pa.Schema) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def compact_share(share: Batches) -> Iterator[pa.RecordBatch]:
+        yield from compact(pa.Table.from_batches(share, schema), columns).to_batches()
+
+    return compact_share
+
+
+def _after(changes: pa.Table, last_truncate: tuple[int, int] | None) -> pa.Table:
+    if last_truncate is None:
+        return changes
+    seq, position = last_truncate
+    later = pc.greater(changes.column("_seq"), seq)
+    behind = pc.and_(pc.equal(changes.column("_seq"), seq), pc.greater(changes.column("_pos"), position))
+    return changes.filter(pc.or_(later, behind))
+
+
+def _last_truncate(
+    log: Path, pieces: list[ByteRange], after: int, upto: int, shape: TableShape
+) -> tuple[int, int] | None:
+    """Transaction and position of the table's last truncate; looks at kinds only, nothing is decoded."""
+    last: tuple[int, int] | None = None
+    for piece in pieces:
+        for batch in read(log, piece, after, upto, shape.relations):
+            rows = np.flatnonzero(batch.column("kind").to_numpy() == Kind.TRUNCATE)
+            for row in rows.tolist():
+                found = batch.column("seq")[row].as_py(), batch.column("position")[row].as_py()
+                last = max(last or found, found)
+    return last

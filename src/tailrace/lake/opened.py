@@ -1,0 +1,47 @@
+"""Published versions that a session has open.
+
+A version never changes, but each query over it asks Delta again which files it consists of, which
+takes about a second: more than a live read may take in all. So small tables that are read live are
+kept in Spark's cache, the last few of them; large ones are scanned, where that second does not count.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+KEPT_BYTES_MAX = 32 << 20
+KEPT_TABLES_MAX = 32
+
+_kept: WeakKeyDictionary[SparkSession, OrderedDict[tuple[str, int], DataFrame]] = WeakKeyDictionary()
+
+
+def open_version(spark: SparkSession, path: str, version: int, *, keep: bool) -> DataFrame:
+    """One version of a Delta table; with `keep`, ready to be read again soon."""
+    if not keep:
+        return _read(spark, path, version)
+    kept = _kept.setdefault(spark, OrderedDict())
+    frame = kept.pop((path, version), None)
+    if frame is None:
+        for other in [key for key in kept if key[0] == path]:
+            kept.pop(other).unpersist()
+        frame = _read(spark, path, version)
+        if _bytes(path) <= KEPT_BYTES_MAX:
+            frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    kept[path, version] = frame
+    while len(kept) > KEPT_TABLES_MAX:
+        kept.popitem(last=False)[1].unpersist()
+    return frame
+
+
+def _read(spark: SparkSession, path: str, version: int) -> DataFrame:
+    return spark.read.format("delta").option("versionAsOf", version).load(path)
+
+
+def _bytes(path: str) -> int:
+    """At most this much: files of older versions count too, and to leave them out would cost what this saves."""
+    return sum(file.stat().st_size for file in Path(path).glob("*.parquet"))

@@ -1,0 +1,97 @@
+"""`format("tailrace")` against a real log: batch, stream, admission control, bad options."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+from tests.postgres import wait_until
+
+import tailrace
+from tailrace.log.reader import LogReader
+from tailrace.source.postgres.capture import CaptureOptions, run
+from tailrace.source.postgres.identity import wal_position
+from tailrace.source.postgres.slot import create_slot, drop_slot
+
+TRANSACTIONS = 30
+
+
+@pytest.fixture
+def log(database: str, tmp_path: Path) -> Path:
+    """A log with TRANSACTIONS transactions over two tables, captured from a real server."""
+    path = tmp_path / "log"
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute(
+            "create table one (id int primary key, v text); create table two (id int primary key, n numeric(10,2))"
+        )
+        conn.execute("create publication p for table one, two")
+        create_slot(database, "datasource")
+        for number in range(TRANSACTIONS):
+            with conn.transaction():
+                conn.execute("insert into one values (%s, %s)", (number, f"value {number}"))
+                if number % 3 == 0:
+                    conn.execute("insert into two values (%s, %s)", (number, number / 4))
+        stopping = threading.Event()
+        capture = threading.Thread(
+            target=run, args=(CaptureOptions(database, "datasource", "p", path), stopping, print), daemon=True
+        )
+        capture.start()
+        target = wal_position(conn)
+        wait_until(lambda: (path / "head").exists() and LogReader(path).head.lsn >= target, 20)
+        stopping.set()
+        capture.join(20)
+        drop_slot(conn, "datasource")
+    return path
+
+
+def test_a_batch_read_gives_typed_changes_of_the_asked_range(spark: SparkSession, log: Path) -> None:
+    tailrace.register(spark)
+    reader = spark.read.format("tailrace").option("table", "public.one")
+    rows = reader.option("startSeq", 10).option("endSeq", 20).load(str(log)).orderBy("_seq").collect()
+    assert [(row["_op"], row["_seq"], row["id"], row["v"]) for row in rows] == [
+        ("c", seq, seq - 1, f"value {seq - 1}") for seq in range(11, 21)
+    ]
+
+
+def test_without_a_table_there_is_one_row_a_transaction(spark: SparkSession, log: Path) -> None:
+    tailrace.register(spark)
+    rows = spark.read.format("tailrace").load(str(log)).orderBy("seq").collect()
+    assert [row["seq"] for row in rows] == list(range(1, TRANSACTIONS + 1))
+    assert rows[0]["tables"] == ["public.one", "public.two"]
+    assert rows[1]["changes"] == 1
+
+
+def test_a_stream_brings_every_change_once_in_batches_of_whole_transactions(
+    spark: SparkSession, log: Path, tmp_path: Path
+) -> None:
+    tailrace.register(spark)
+    stream = (
+        spark.readStream.format("tailrace").option("table", "public.two").option("maxTransactionsPerTrigger", 7)
+    ).load(str(log))
+    query = (
+        stream.writeStream.format("memory").queryName("two").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    ).start()
+    try:
+        wait_until(lambda: spark.table("two").count() == TRANSACTIONS / 3 or query.exception(), 120)
+        query.processAllAvailable()
+        rows = spark.sql("select id, n from two order by id").collect()
+        batches = [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
+    finally:
+        query.stop()
+    assert [(row["id"], float(row["n"])) for row in rows] == [(n, n / 4) for n in range(0, TRANSACTIONS, 3)]
+    assert len(batches) >= 4, "seven transactions a batch make several batches"
+
+
+def test_an_unknown_option_is_refused_by_name(spark: SparkSession, log: Path) -> None:
+    tailrace.register(spark)
+    with pytest.raises(Exception, match="unknown option 'tabel'"):
+        spark.read.format("tailrace").option("tabel", "public.one").load(str(log))
+
+
+def test_an_unknown_table_is_refused_with_those_there_are(spark: SparkSession, log: Path) -> None:
+    tailrace.register(spark)
+    with pytest.raises(Exception, match=r"no changes of table public\.three"):
+        spark.read.format("tailrace").option("table", "public.three").load(str(log))
