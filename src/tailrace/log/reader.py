@@ -1,0 +1,220 @@
+"""The reader: what is durable in a log, seen from any process.
+
+It takes no lock and never waits for the writer, nor does the writer wait for it. It sees finished transactions only,
+and only durable ones, because the index it reads is written after the segments are synced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from tailrace.errors import DefiniteError
+from tailrace.log.consumers import Consumers
+from tailrace.log.head import Head, HeadFile
+from tailrace.log.index import Mark, list_owners, parse_marks
+from tailrace.log.layout import index_path, load_manifest, segment_path, segment_positions
+from tailrace.log.playback import pending_before
+from tailrace.log.ranges import ByteRange, plan
+from tailrace.log.record import Array
+from tailrace.log.transactions import TransactionIndex
+from tailrace.model.kind import Kind
+from tailrace.model.lsn import Lsn
+from tailrace.model.table import TableSchema
+
+
+@dataclass(frozen=True)
+class SchemaVersion:
+    """A table's shape from a position on: for transaction `xid` at once, for all others when that has committed."""
+
+    position: int
+    relation: int
+    xid: int
+    """0 for a shape that was in force where a segment starts."""
+    schema: TableSchema
+    since: int = 0
+    """The position from which on it is valid for all transactions."""
+
+    @classmethod
+    def of(cls, mark: Mark) -> SchemaVersion:
+        return cls(mark.position, mark.relation, mark.xid, TableSchema.from_json(mark.payload), mark.since)
+
+
+def schema_of(versions: Iterable[SchemaVersion], relation: int, xid: int, position: int) -> SchemaVersion | None:
+    """The shape of a record: its own transaction's newest one before it, else the newest that was valid for all."""
+    mine = [v for v in versions if v.relation == relation]
+    own = max((v for v in mine if v.xid == xid and v.position <= position), key=lambda v: v.position, default=None)
+    return own or max((v for v in mine if v.since <= position), key=lambda v: (v.since, v.position), default=None)
+
+
+class LogReader:
+    """A log as of the last `refresh`. Cheap to make; one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """DefiniteError when there is no log at `path`."""
+        manifest = load_manifest(path)
+        self.path = path
+        self.identity: Mapping[str, str] = manifest.identity
+        self.id = manifest.id
+        """Another one when the log was wiped and begun anew."""
+        self._marks: dict[int, tuple[int, list[Mark]]] = {}
+        self._seen: HeadFile | None = None
+        self._index = TransactionIndex(path)
+        self.head = Head(0, Lsn(0), 0, 0)
+        self.refresh()
+
+    def refresh(self) -> Head:
+        """See what has become durable since."""
+        found = HeadFile.load(self.path)
+        if found is not None and found == self._seen:
+            return self.head
+        if found is None or self._seen is None or found.segment != self._seen.segment:
+            self._index = TransactionIndex(self.path)
+        self._forget_deleted()
+        visible = self._visible(found) if self._index.positions else self.head
+        if visible.position < self.head.position:
+            self._require_same_log()
+            return self.head
+        self._seen, self.head = found, visible
+        return self.head
+
+    @property
+    def oldest_seq(self) -> int:
+        """The first transaction that is still wholly in the log; one more than the newest when there is none."""
+        self._forget_deleted()
+        return self._index.oldest_seq() if self._index.positions else 1
+
+    def transactions(self, after: int, upto: int) -> pa.Table:
+        """Finished transactions with after < seq <= upto, in commit order.
+
+        `changes` and `bytes` count what was logged, before aborted sub-transactions and undone changes are taken off.
+        """
+        rows, lists = self._read(after, upto)
+        relations, aborted = _split(rows, lists)
+        columns = {
+            name: pa.array(np.ascontiguousarray(rows[name]))
+            for name in ("seq", "xid", "commit_lsn", "end_lsn", "commit_time_us", "first_position", "commit_position")
+        }
+        columns |= {name: pa.array(np.ascontiguousarray(rows[name])) for name in ("changes", "bytes")}
+        columns["relations"] = relations.cast(pa.list_(pa.uint32()))
+        columns["streamed"] = pa.array(rows["streamed"] != 0)
+        columns["aborted"] = aborted
+        return pa.table(columns)
+
+    def seq_at_lsn(self, lsn: Lsn) -> int:
+        """The newest transaction that committed at or before `lsn`; one before the oldest when none did."""
+        return self._index.newest_at("commit_lsn", lsn, self.head.seq) if self._index.positions else 0
+
+    def seq_at_time(self, time_us: int) -> int:
+        """The newest transaction such that it and all before it committed at or before this time."""
+        return self._index.newest_at("time_max_us", time_us, self.head.seq) if self._index.positions else 0
+
+    def relations(self, after: int, upto: int) -> set[int]:
+        """The tables that these transactions touched."""
+        rows, lists = self._read(after, upto)
+        _, is_aborted = list_owners(rows)
+        return set(np.unique(lists[~is_aborted]).tolist())
+
+    def bytes_between(self, after: int, upto: int) -> int:
+        """About how much these transactions weigh in the log."""
+        return int(self._read(after, upto)[0]["bytes"].sum())
+
+    def ranges(
+        self, after: int, upto: int, bytes_max: int, relations: Collection[int] | None = None
+    ) -> list[ByteRange]:
+        """Pieces of about equal size that together hold every record of these transactions and, if given, tables."""
+        rows, _ = self._read(after, upto)
+        pieces = plan(self._index, rows, bytes_max, relations)
+        return self._with_undos(pieces, rows) if (rows["undos"] > 0).any() else pieces
+
+    def schemas(self) -> list[SchemaVersion]:
+        """Every shape that the log knows for its tables, by position; repetitions are left out."""
+        in_force: dict[int, bytes] = {}
+        found = []
+        for mark in sorted(self._all_marks(Kind.SCHEMA), key=lambda mark: (mark.since, mark.position)):
+            if mark.xid or in_force.get(mark.relation) != mark.payload:
+                found.append(SchemaVersion.of(mark))
+            in_force[mark.relation] = mark.payload
+        return sorted(found, key=lambda version: version.position)
+
+    def windows(self) -> list[Mark]:
+        """The snapshot windows in the log, by position."""
+        return sorted(self._all_marks(Kind.WINDOW), key=lambda mark: mark.position)
+
+    def acknowledge(self, name: str, seq: int) -> None:
+        """Consumer `name` needs nothing up to `seq` any more; durable when this returns."""
+        Consumers(self.path).acknowledge(name, seq)
+
+    def consumers(self) -> dict[str, int]:
+        """What each consumer has acknowledged."""
+        return Consumers(self.path).acknowledged()
+
+    def _require_same_log(self) -> None:
+        if load_manifest(self.path).id != self.id:
+            raise DefiniteError(f"the log in {self.path} was wiped and begun anew", "open it again")
+
+    def _visible(self, found: HeadFile | None) -> Head:
+        """The head, or as far as the index can be seen when a power cut has torn either."""
+        seq = self.head.seq if found is None else found.head.seq
+        try:
+            if found is not None and (seq == 0 or len(self._index.row(seq))):
+                return found.head
+        except DefiniteError:
+            pass
+        newest = self._index.newest()
+        base = self._index.header(self._index.positions[-1]).base
+        if newest == base.seq:
+            return Head(newest, Lsn(base.lsn), base.position, 0)
+        row = self._index.row(newest)
+        return Head(newest, Lsn(int(row["end_lsn"][0])), int(row["commit_position"][0]) + 1, 0)
+
+    def _forget_deleted(self) -> None:
+        positions = self._index.positions
+        if positions and not segment_path(self.path, positions[0]).exists():
+            self._index.positions = segment_positions(self.path)
+
+    def _read(self, after: int, upto: int) -> tuple[Array, Array]:
+        self._forget_deleted()
+        if upto > self.head.seq:
+            raise ValueError(f"transaction {upto} is behind the head, {self.head.seq}")
+        return self._index.read(after, upto)
+
+    def _with_undos(self, pieces: list[ByteRange], rows: Array) -> list[ByteRange]:
+        """Pieces that know what is undone from behind them; reads the keys of those that a transaction with
+        undone changes crosses, from the last to the first."""
+        undoing = rows[rows["undos"] > 0]
+        after, upto = int(rows["seq"][0]) - 1, int(rows["seq"][-1])
+        done: list[ByteRange] = []
+        pending: dict[tuple[int, int, int], int] = {}
+        for piece in reversed(pieces):
+            known = replace(piece, undos=tuple((*key, count) for key, count in pending.items()))
+            done.append(known)
+            crosses = (undoing["first_position"] < piece.position) & (undoing["commit_position"] >= piece.position)
+            pending = pending_before(self.path, known, after, upto) if crosses.any() else {}
+        return done[::-1]
+
+    def _all_marks(self, kind: Kind) -> list[Mark]:
+        """Marks of all segments; only what is new is read from the disk."""
+        positions = segment_positions(self.path)
+        self._marks = {position: self._marks.get(position, (0, [])) for position in positions}
+        for position, (offset, marks) in self._marks.items():
+            file = index_path(self.path, position, ".marks")
+            if file.exists() and file.stat().st_size > offset:
+                content = file.read_bytes()[offset:]
+                found = list(parse_marks(content))
+                self._marks[position] = (offset + (found[-1][1] if found else 0), marks + [m for m, _ in found])
+        return [mark for _, marks in self._marks.values() for mark in marks if mark.kind == kind]
+
+
+def _split(rows: Array, lists: Array) -> tuple[pa.ListArray, pa.ListArray]:
+    """The relations and the aborted sub-transactions of each row."""
+    _, is_aborted = list_owners(rows)
+    parts = []
+    for name, values in (("relations", lists[~is_aborted]), ("aborted", lists[is_aborted])):
+        offsets = np.append(0, np.cumsum(rows[name])).astype(np.int32)
+        parts.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(values)))
+    return parts[0], parts[1]

@@ -1,0 +1,111 @@
+"""The record: one row of the log, and how rows travel in batches.
+
+A record is what the source sent at one point: a change, a control message, a schema. Records are
+columns from the start, so that whoever wants one table's records finds them with a vector filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+RECORD: pa.Schema = pa.schema(
+    [
+        pa.field("lsn", pa.uint64(), nullable=False),
+        pa.field("xid", pa.uint64(), nullable=False),
+        pa.field("sub_xid", pa.uint64(), nullable=False),
+        pa.field("kind", pa.uint8(), nullable=False),
+        pa.field("relation", pa.uint32(), nullable=False),
+        pa.field("payload", pa.binary(), nullable=False),
+    ]
+)
+"""`xid` 0 is outside every transaction; `relation` 0 is no table."""
+
+RECORD_BYTES_FIXED = 33
+"""What a record weighs besides its payload: five columns and one offset."""
+
+BATCH_BYTES_MAX = 8 << 20
+"""The size at which a flush is cut into several batches, so that a reader holds one and stays small."""
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a batch as arrays, without copying; `size` is the payload's length in bytes."""
+
+    lsn: Array
+    xid: Array
+    sub_xid: Array
+    kind: Array
+    relation: Array
+    size: Array
+    payload: pa.BinaryArray
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> Columns:
+        lsn, xid, sub_xid, kind, relation = (batch.column(i).to_numpy(zero_copy_only=True) for i in range(5))
+        payload = batch.column(5)
+        return cls(lsn, xid, sub_xid, kind, relation, np.diff(offsets(payload)), payload)
+
+
+def offsets(payload: pa.BinaryArray) -> Array:
+    """Where each value starts in the payload's data, and where the last one ends."""
+    if len(payload) == 0:
+        return np.zeros(1, dtype=np.int32)
+    raw = np.frombuffer(payload.buffers()[1], dtype=np.int32)
+    return raw[payload.offset : payload.offset + len(payload) + 1]
+
+
+def conform(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows with exactly the schema RECORD; ValueError for anything that is not records."""
+    if batch.schema.names != RECORD.names:
+        raise ValueError(f"not records: columns {batch.schema.names}, not {RECORD.names}")
+    if any(column.null_count for column in batch.columns):
+        raise ValueError("not records: a record has no null")
+    if batch.schema.equals(RECORD):
+        return batch
+    return pa.RecordBatch.from_arrays(
+        [c.cast(f.type) for c, f in zip(batch.columns, RECORD, strict=True)], schema=RECORD
+    )
+
+
+def pieces(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order, in batches of about BATCH_BYTES_MAX at most (one row may be larger)."""
+    group: list[pa.RecordBatch] = []
+    room = BATCH_BYTES_MAX
+    for batch in (piece for whole in batches for piece in _cut(whole)):
+        weight = weigh(batch)
+        if group and weight > room:
+            yield _join(group)
+            group, room = [], BATCH_BYTES_MAX
+        group.append(batch)
+        room -= weight
+    if group:
+        yield _join(group)
+
+
+def weigh(batch: pa.RecordBatch) -> int:
+    """Bytes that the batch's records take in a segment, about."""
+    where = offsets(batch.column(5))
+    rows: int = batch.num_rows
+    return int(where[-1] - where[0]) + RECORD_BYTES_FIXED * rows
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if weigh(batch) <= BATCH_BYTES_MAX:
+        yield batch
+        return
+    ends = np.cumsum(Columns.of(batch).size.astype(np.int64) + RECORD_BYTES_FIXED)
+    cuts = np.flatnonzero(np.diff(ends // BATCH_BYTES_MAX)) + 1
+    for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), batch.num_rows], strict=True):
+        yield batch.slice(start, stop - start)
+
+
+def _join(group: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return group[0] if len(group) == 1 else pa.concat_batches(group)

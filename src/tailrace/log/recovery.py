@@ -1,0 +1,229 @@
+"""Recovery: what the segments say when a log is opened for writing, and the index they imply.
+
+The segments are the truth. Opening reads the last one from its start, checks every frame, cuts a torn tail and
+writes that segment's index anew. Transactions that were active where it starts are picked up by reading on from the
+segment in which the oldest of them began. Sealed segments and their indexes were synced before the next was made.
+
+A bad frame is a *torn tail* when nothing of a later flush follows it: then it was never confirmed to anyone. When
+something does, the frame had been durable and is damaged now, and cutting there would lose data: a DefiniteError.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+
+from tailrace.errors import DefiniteError
+from tailrace.log.disk import Disk
+from tailrace.log.head import HeadFile
+from tailrace.log.index import BATCH, TRANSACTION, table_bits
+from tailrace.log.index_files import IndexFiles
+from tailrace.log.layout import (
+    INDEX_SUFFIXES,
+    SEGMENT_SUFFIX,
+    index_path,
+    segment_path,
+    segment_positions,
+)
+from tailrace.log.ledger import Ledger
+from tailrace.log.record import BATCH_BYTES_MAX, Columns
+from tailrace.log.segment import Frame, SegmentHeader, SegmentReader
+
+_CHUNK_BYTES = 8 << 20
+
+
+@dataclass
+class Recovered:
+    """Where the writer goes on."""
+
+    ledger: Ledger
+    position: int
+    """Of the last segment's first record."""
+    header: SegmentHeader
+    size: int
+    """Of the last segment without its torn tail."""
+    index: IndexFiles
+
+
+def recover(path: Path, disk: Disk) -> Recovered | None:
+    """Bring the log at `path` into the state of its last durable flush. None when it has no segment yet."""
+    _sweep(path, disk)
+    positions = segment_positions(path)
+    while positions and not _has_start(path, positions[-1]):
+        disk.unlink(segment_path(path, positions.pop()))
+        disk.sync_directory(path)
+    if not positions:
+        _check_head(path, 0)
+        return None
+    rewrite_all = _index_incomplete(path, positions)
+    start = 0 if rewrite_all else _scan_start(path, positions)
+    recovered = derive(path, disk, positions[start:], rewrite_all)
+    _check_head(path, recovered.ledger.base.position)
+    recovered.ledger.become_strict()
+    return recovered
+
+
+def derive(path: Path, disk: Disk, positions: list[int], rewrite_all: bool) -> Recovered:
+    """Read these segments and write the last one's index anew, or every one's."""
+    with SegmentReader(segment_path(path, positions[0])) as segment:
+        ledger = Ledger(segment.header()[0].base, strict=False)
+    for position in positions[:-1]:
+        index = IndexFiles(disk, path, position, draft=True) if rewrite_all else None
+        _observe(path, position, ledger, index, is_last=False)
+        if index is not None:
+            index.drain()
+            index.sync()
+            index.publish()
+            index.close()
+    last = IndexFiles(disk, path, positions[-1], draft=True)
+    header, size = _observe(path, positions[-1], ledger, last, is_last=True)
+    last.publish()
+    return Recovered(ledger, positions[-1], header, size, last)
+
+
+def _observe(
+    path: Path, position: int, ledger: Ledger, index: IndexFiles | None, is_last: bool
+) -> tuple[SegmentHeader, int]:
+    """Feed a segment to the ledger and its index; its header and the offset behind its last good frame."""
+    with SegmentReader(segment_path(path, position)) as segment:
+        header, end = segment.header()
+        check_continuity(segment, header, ledger)
+        frames = intact_frames(segment, end, position) if is_last else segment.frames(end, segment.size)
+        for group in _together(frames):
+            batches = [frame.whole() for frame in group]
+            derived = ledger.observe(pa.concat_batches(batches))
+            end = group[-1].offset + group[-1].head.bytes
+            if index is not None:
+                for frame, batch in zip(group, batches, strict=True):
+                    index.add_frame(frame.head, frame.offset, table_bits(Columns.of(batch).relation))
+                index.add(derived)
+                index.drain()
+        return header, end
+
+
+def _together(frames: Iterator[Frame]) -> Iterator[list[Frame]]:
+    """Small frames in groups, because each step of the ledger has its price."""
+    group: list[Frame] = []
+    size = 0
+    for frame in frames:
+        group.append(frame)
+        size += frame.head.bytes
+        if size >= BATCH_BYTES_MAX:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def intact_frames(segment: SegmentReader, start: int, position: int) -> Iterator[Frame]:
+    """Frames up to the torn tail, if there is one. DefiniteError when it is damage rather than a torn tail."""
+    while start < segment.size:
+        head = segment.head_at(start)
+        frame = None
+        if head is not None and head.position == position and start + head.bytes <= segment.size:
+            frame = _load_or_none(segment, start)
+        if head is None or frame is None:
+            if _later_flush_follows(segment, start, position):
+                raise segment.damage(start, "no whole batch starts there, and durable ones follow")
+            return
+        yield frame
+        start += head.bytes
+        position = head.position_next
+
+
+def _load_or_none(segment: SegmentReader, start: int) -> Frame | None:
+    head = segment.head_at(start)
+    if head is None or start + head.bytes > segment.size:
+        return None
+    try:
+        frame = segment.load(head, start)
+        frame.whole()
+    except DefiniteError:
+        return None
+    return frame
+
+
+def _later_flush_follows(segment: SegmentReader, start: int, position: int) -> bool:
+    """Whether an intact frame lies behind `start` whose flush began behind `position`."""
+    for offset in range(start, segment.size, _CHUNK_BYTES):
+        chunk = segment.peek(offset, _CHUNK_BYTES)
+        found = chunk.find(b"\xff\xff\xff\xff")
+        while found >= 0:
+            head = segment.head_at(offset + found) if found % 8 == 0 else None
+            if head is not None and head.flush > position and _load_or_none(segment, offset + found) is not None:
+                return True
+            found = chunk.find(b"\xff\xff\xff\xff", found // 8 * 8 + 8)
+    return False
+
+
+def check_continuity(segment: SegmentReader, header: SegmentHeader, ledger: Ledger) -> None:
+    base = ledger.base
+    if (header.base.position, header.base.seq) != (base.position, base.seq):
+        raise segment.damage(
+            0,
+            f"it starts at position {header.base.position} and transaction {header.base.seq}, "
+            f"the segment before it ends at {base.position} and {base.seq}",
+        )
+
+
+def _check_head(path: Path, position: int) -> None:
+    """The head was written after its flush was durable, so the segments must reach it."""
+    head = HeadFile.load(path)
+    if head is not None and head.head.position > position:
+        raise DefiniteError(
+            f"the log in {path} ends at position {position}, but was durable up to {head.head.position}",
+            f"restore the segment files, or accept the loss with: rm {path / 'head'}",
+        )
+
+
+def _scan_start(path: Path, positions: list[int]) -> int:
+    """The segment in which the oldest transaction began that was active where the last segment starts."""
+    with SegmentReader(segment_path(path, positions[-1])) as segment:
+        floor = segment.header()[0].base.floor
+    return max((i for i, position in enumerate(positions) if position <= floor), default=0)
+
+
+def _has_start(path: Path, position: int) -> bool:
+    """Whether the segment holds its header and the schemas carried into it."""
+    with SegmentReader(segment_path(path, position)) as segment:
+        if not segment.header_is_whole:
+            return False
+        header, offset = segment.header()
+        first = _load_or_none(segment, offset) if header.carried else None
+        return header.carried == 0 or first is not None or _later_flush_follows(segment, offset, position)
+
+
+def _index_incomplete(path: Path, positions: list[int]) -> bool:
+    """Whether a sealed segment lacks index rows, as after a restore without the index files."""
+    for position, following in pairwise(positions):
+        bases = []
+        for each in (position, following):
+            with SegmentReader(segment_path(path, each)) as segment:
+                bases.append(segment.header()[0].base)
+        sizes = {suffix: _size(index_path(path, position, suffix)) for suffix in INDEX_SUFFIXES}
+        expected = (bases[1].seq - bases[0].seq) * TRANSACTION.itemsize
+        if min(sizes.values()) < 0 or sizes[".transactions"] != expected or sizes[".batches"] % BATCH.itemsize:
+            return True
+    return False
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return -1
+
+
+def _sweep(path: Path, disk: Disk) -> None:
+    """Remove what a crash left half made, or half deleted."""
+    for draft in path.glob("*.tmp"):
+        disk.unlink(draft)
+    for suffix in INDEX_SUFFIXES:
+        for file in path.glob(f"*{suffix}"):
+            if not file.with_suffix(SEGMENT_SUFFIX).exists():
+                disk.unlink(file)

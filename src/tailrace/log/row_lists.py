@@ -1,0 +1,41 @@
+"""The part of an index row that has no fixed width: which tables, and which aborted sub-transactions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tailrace.log.record import Array
+from tailrace.log.runs import Runs
+
+
+class RowLists:
+    """The variable part of a batch's index rows: for each row its relations, then its aborted sub-transactions."""
+
+    def __init__(self, runs: Runs, row_of_run: Array) -> None:
+        self._parts: list[tuple[Array, int, Array]] = []
+        for rank, pairs in enumerate((runs.relations, runs.aborted)):
+            row = row_of_run[pairs.run]
+            self._parts.append((row[row >= 0], rank, pairs.value[row >= 0]))
+
+    def add(self, row: int, relations: set[int], aborted: list[Array]) -> None:
+        """The row's whole transaction; what its last run said is part of it."""
+        tables = np.fromiter(relations, dtype=np.uint64, count=len(relations))
+        for rank, values in ((0, tables), (1, np.concatenate([*aborted, np.zeros(0, np.uint64)]))):
+            self._parts.append((np.full(len(values), row), rank, values))
+
+    def fill(self, rows: Array) -> tuple[Array, Array]:
+        """The rows with their counts, and all lists one after the other."""
+        row = np.concatenate([part[0] for part in self._parts]).astype(np.int64)
+        rank = np.concatenate([np.full(len(part[0]), part[1]) for part in self._parts])
+        value = np.concatenate([part[2] for part in self._parts]).astype(np.uint64)
+        if rank.any() or len(self._parts) > 2 or (row[1:] < row[:-1]).any():
+            order = np.lexsort((value, rank, row))
+            row, rank, value = row[order], rank[order], value[order]
+            fresh = np.ones(len(row), dtype=bool)
+            fresh[1:] = (row[1:] != row[:-1]) | (rank[1:] != rank[:-1]) | (value[1:] != value[:-1])
+            row, rank, value = row[fresh], rank[fresh], value[fresh]
+        rows["relations"] = np.bincount(row[rank == 0], minlength=len(rows))
+        rows["aborted"] = np.bincount(row[rank == 1], minlength=len(rows))
+        counts = rows["relations"] + rows["aborted"]
+        rows["lists_start"] = np.cumsum(counts) - counts
+        return rows, value

@@ -1,0 +1,341 @@
+"""The writer: records become durable here, in the order they are appended.
+
+`append` buffers, `flush` writes and syncs; the sync of the segment is the one point at which records become durable.
+The index and the head follow it and can be derived again, so a crash anywhere leaves whole flushes and nothing else.
+
+When the disk is full or the quota is reached, `flush` raises `LogBlockedError` and keeps what is buffered; the caller
+stops reading from the source and calls `flush` again, which goes on as soon as there is space. One thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from tailrace.errors import TransientError
+from tailrace.log.consumers import Consumers
+from tailrace.log.disk import AppendFile, Disk
+from tailrace.log.frame import Encoder
+from tailrace.log.head import Head, HeadFile
+from tailrace.log.index import Derived, table_bits
+from tailrace.log.index_files import IndexFiles
+from tailrace.log.layout import create, create_or_check, segment_path
+from tailrace.log.ledger import Base, Ledger
+from tailrace.log.lock import WriterLock
+from tailrace.log.own_records import rollbacks, schemas
+from tailrace.log.record import Columns, conform, pieces, weigh
+from tailrace.log.recovery import Recovered, recover
+from tailrace.log.retention import Retention, SegmentEvent, disk_bytes, wipe
+from tailrace.log.segment import SegmentHeader
+from tailrace.model.lsn import Lsn
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """How a log is written."""
+
+    segment_bytes_max: int = 256 << 20
+    """A segment that has reached this size is sealed at the end of the flush."""
+    segment_seconds_max: float = 3600.0
+    """So is one of this age, so that retention can free it."""
+    quota_bytes: int | None = None
+    """The log takes no more than this on disk, index included, but for the last flush."""
+    buffer_bytes_max: int = 64 << 20
+    """`append` refuses more than this while the log is blocked."""
+    compression: str | None = None
+    """`lz4` or `zstd`."""
+    reuse: bool = True
+    """False wipes what is there when the log is opened: the source is read again from its own offset."""
+
+
+DEFAULTS = LogOptions()
+
+
+class LogBlockedError(TransientError):
+    """There is no room. Nothing is lost; `flush` again when there is."""
+
+
+@dataclass(frozen=True)
+class _NextSegment:
+    header: SegmentHeader
+    carried: pa.RecordBatch | None
+    derived: Derived | None
+    after: Base
+
+
+class LogWriter:
+    """The one writer of a log."""
+
+    def __init__(self, path: Path, options: LogOptions, disk: Disk, clock: Callable[[], int]) -> None:
+        """Not for callers: `open` makes one."""
+        self.path = path
+        self.blocked: str | None = None
+        """Why the log takes no records at present."""
+        self._options = options
+        self._disk = disk
+        self._clock = clock
+        self._encoder = Encoder(options.compression)
+        self._buffer: list[pa.RecordBatch] = []
+        self._buffer_bytes = 0
+        self._derived: list[Derived] = []
+        self._next: _NextSegment | None = None
+        self._listeners: list[Callable[[SegmentEvent], None]] = []
+        self._lock = WriterLock(path)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        identity: Mapping[str, str],
+        options: LogOptions = DEFAULTS,
+        disk: Disk | None = None,
+        clock: Callable[[], int] | None = None,
+    ) -> LogWriter:
+        """Create the log, or recover it to its last durable flush.
+
+        DefiniteError when another process writes it, when it is another source's, or when it is damaged.
+        LogBlockedError when the disk is full; then try again.
+        """
+        disk = disk or Disk()
+        path.mkdir(parents=True, exist_ok=True)
+        disk.sync_directory(path.parent)
+        writer = cls(path, options, disk, clock or (lambda: time.time_ns() // 1000))
+        try:
+            create_or_check(path, identity, disk)
+            if not options.reuse:
+                wipe(path, disk)
+                create(path, identity, disk)
+            writer._start(recover(path, disk))
+        except OSError as error:
+            writer._lock.release()
+            raise LogBlockedError(f"cannot open the log in {path}: {error.strerror or error}") from error
+        except BaseException:
+            writer._lock.release()
+            raise
+        return writer
+
+    def _start(self, recovered: Recovered | None) -> None:
+        self._head_file = AppendFile(self._disk, self.path / "head")
+        if recovered is None:
+            self._ledger = Ledger(Base(), strict=True)
+            self._durable = Base()
+            self._begin_segment(_NextSegment(SegmentHeader(Base(), self._clock()), None, None, Base()))
+        else:
+            self._ledger = recovered.ledger
+            self._durable = recovered.ledger.base
+            self._header = recovered.header
+            self._segment = AppendFile(self._disk, segment_path(self.path, recovered.position), recovered.size)
+            self._segment.rewind(recovered.size)
+            self._segment.sync()
+            self._index = recovered.index
+        self._sealed_bytes = disk_bytes(self.path) - self._segment.size - self._index.size
+        self._publish_head()
+
+    @property
+    def head(self) -> Head:
+        """The end of what is durable."""
+        return self._head
+
+    @property
+    def last_commit_lsn(self) -> Lsn:
+        """Of the last durable finished transaction, 0 when there is none: resume the source behind it."""
+        return Lsn(self._durable.last_commit_lsn)
+
+    @property
+    def active(self) -> Mapping[int, int]:
+        """Unfinished transactions, durable or not, and the position at which each began."""
+        return {xid: active.first_position for xid, active in self._ledger.active.items()}
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Take records to be made durable by the next flush.
+
+        ValueError for what is not records or belongs to no transaction; then none of the batch is taken.
+        """
+        batch = conform(batch)
+        if batch.num_rows == 0:
+            return
+        if self.blocked and self._buffer_bytes >= self._options.buffer_bytes_max:
+            raise LogBlockedError(self.blocked)
+        self._derived.append(self._ledger.observe(batch))
+        self._buffer.append(batch)
+        self._buffer_bytes += weigh(batch)
+
+    def abandon_active(self) -> None:
+        """Forget all unfinished transactions, for good: the source will send again those that still matter."""
+        if self._ledger.active:
+            self.append(rollbacks(list(self._ledger.active), self._durable.lsn))
+
+    def flush(self) -> Head:
+        """Make everything appended durable and visible to readers.
+
+        LogBlockedError when there is no room: then nothing new is durable, or it is and only readers cannot see it yet.
+        """
+        try:
+            self._finish_roll()
+            if self._buffer:
+                self._require_quota()
+                self._write_buffer()
+            self._index.drain()
+            if self._durable != self._published:
+                self._publish_head()
+            if self._is_due_to_roll():
+                self._plan_roll()
+                self._finish_roll()
+        except OSError as error:
+            self.blocked = f"cannot write {self.path}: {error.strerror or error}"
+            raise LogBlockedError(self.blocked, "free some space; the log goes on by itself") from error
+        self.blocked = None
+        return self._head
+
+    def roll(self) -> None:
+        """Flush, seal the segment and start the next one; an empty one stays."""
+        self.flush()
+        if self._is_empty():
+            return
+        try:
+            self._plan_roll()
+            self._finish_roll()
+        except OSError as error:
+            self.blocked = f"cannot write {self.path}: {error.strerror or error}"
+            raise LogBlockedError(self.blocked) from error
+
+    def retain(self, keep_seconds: float = 0.0) -> list[Path]:
+        """Delete the oldest segments as far as no consumer, pin or active transaction needs them.
+
+        Those that held the newest records less than `keep_seconds` ago stay too, and all stay while nobody has
+        registered as a consumer. The deleted segments.
+        """
+        try:
+            self._index.drain()
+        except OSError:
+            return []  # A transaction that the index does not show yet may need what would be deleted.
+        retention = Retention(self.path, self._disk, Consumers(self.path, self._disk))
+        floor = min(self._ledger.base.floor, self._durable.floor)
+        deleted = retention.delete(floor, self._clock() - int(keep_seconds * 1e6))
+        if deleted:
+            self._sealed_bytes = disk_bytes(self.path) - self._segment.size - self._index.size
+        for path in deleted:
+            self._notify("deleted", path)
+        return deleted
+
+    def listen(self, listener: Callable[[SegmentEvent], None]) -> None:
+        """Be told of every segment that is started, sealed or deleted."""
+        self._listeners.append(listener)
+
+    def close(self) -> None:
+        """Let go of the files and the lock. What was not flushed is gone."""
+        self._segment.close()
+        self._index.close()
+        self._head_file.close()
+        self._lock.release()
+
+    def _require_quota(self) -> None:
+        quota = self._options.quota_bytes
+        if quota is None or self._used_bytes() + self._buffer_bytes <= quota:
+            return
+        self.retain()
+        if self._used_bytes() + self._buffer_bytes > quota:
+            holder = Retention(self.path, self._disk, Consumers(self.path, self._disk)).holder(self._ledger.base.floor)
+            self.blocked = f"the log in {self.path} has reached its quota of {quota} bytes: {holder}"
+            raise LogBlockedError(self.blocked, "let the consumer go on, or raise the quota")
+
+    def _used_bytes(self) -> int:
+        return self._sealed_bytes + self._segment.size + self._index.size
+
+    def _write_buffer(self) -> None:
+        """Write all frames and sync them, or leave the segment as it was."""
+        durable_bytes = self._segment.size
+        position = flush = self._durable.position
+        frames = []
+        try:
+            for batch in pieces(self._buffer):
+                head, content = self._encoder.encode(batch, position, flush)
+                frames.append((head, self._segment.size, table_bits(Columns.of(batch).relation)))
+                self._segment.append([content])
+                position = head.position_next
+            self._segment.sync()
+        except BaseException:
+            self._segment.rewind(durable_bytes)
+            raise
+        self._durable = self._ledger.base
+        for frame in frames:
+            self._index.add_frame(*frame)
+        for derived in self._derived:
+            self._index.add(derived)
+        self._buffer, self._buffer_bytes, self._derived = [], 0, []
+
+    def _publish_head(self) -> None:
+        base = self._durable
+        self._head = Head(base.seq, Lsn(base.lsn), base.position, self._clock())
+        self._head_file.overwrite(HeadFile(self._head, self._header.base.position).to_bytes())
+        self._published = base
+
+    def _is_due_to_roll(self) -> bool:
+        if self._next is not None or self._is_empty():
+            return False
+        options = self._options
+        # Only sealed segments can be deleted, so the one that is written must not fill the quota.
+        bytes_max = min(options.segment_bytes_max, (options.quota_bytes or 1 << 62) // 4)
+        age_us = self._clock() - self._header.created_us
+        return self._segment.size >= bytes_max or age_us >= options.segment_seconds_max * 1e6
+
+    def _is_empty(self) -> bool:
+        return self._durable.position <= self._header.base.position + self._header.carried
+
+    def _plan_roll(self) -> None:
+        """Decide what the next segment starts with; its positions are taken from here on."""
+        base, marks = self._ledger.base, self._ledger.carried()
+        header = SegmentHeader(base, self._clock(), len(marks))
+        carried = schemas(marks, base.lsn) if marks else None
+        derived = self._ledger.observe(carried) if carried is not None else None
+        self._next = _NextSegment(header, carried, derived, self._ledger.base)
+
+    def _finish_roll(self) -> None:
+        """Seal the segment and start the next; may fail and be tried again."""
+        if self._next is None:
+            return
+        self._index.drain()
+        self._index.sync()
+        sealed, sealed_index = self._segment, self._index
+        self._begin_segment(self._next)
+        self._next = None
+        self._sealed_bytes += sealed.size + sealed_index.size
+        sealed.close()
+        sealed_index.close()
+        self._index.drain()
+        self._publish_head()
+        self._notify("sealed", sealed.path)
+        self._notify("started", self._segment.path)
+
+    def _begin_segment(self, following: _NextSegment) -> None:
+        """Make the segment under another name, then give it its own: it is there whole or not at all."""
+        position = following.header.base.position
+        target = segment_path(self.path, position)
+        segment = AppendFile(self._disk, target.with_name(target.name + ".tmp"))
+        index = IndexFiles(self._disk, self.path, position)
+        try:
+            segment.rewind(0)
+            segment.append([following.header.to_bytes()])
+            if following.carried is not None and following.derived is not None:
+                head, content = self._encoder.encode(following.carried, position, position)
+                index.add_frame(head, segment.size, table_bits(Columns.of(following.carried).relation))
+                index.add(following.derived)
+                segment.append([content])
+            segment.sync()
+            self._disk.replace(segment.path, target)
+            self._disk.sync_directory(self.path)
+        except BaseException:
+            segment.close()
+            index.close()
+            raise
+        segment.path = target
+        self._segment, self._index = segment, index
+        self._header, self._durable = following.header, following.after
+
+    def _notify(self, what: str, path: Path) -> None:
+        for listener in self._listeners:
+            listener(SegmentEvent(what, path))

@@ -1,0 +1,187 @@
+"""Consumers, pins and retention; quota and a full disk; the transient mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.log.crashing_disk import CrashingDisk, fails_at
+from tests.unit.log.records import IDENTITY, batch, begin, change, commit, open_log, played, transaction
+
+from tailrace.errors import DefiniteError
+from tailrace.log.consumers import Consumers
+from tailrace.log.layout import segment_positions
+from tailrace.log.reader import LogReader
+from tailrace.log.retention import SegmentEvent, disk_bytes
+from tailrace.log.writer import LogBlockedError, LogOptions, LogWriter
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> LogWriter:
+    """A log of five segments with one transaction in each; the sixth is empty."""
+    writer = open_log(tmp_path)
+    for number in range(1, 6):
+        writer.append(batch(transaction(number, number * 100, b"%d" % number)))
+        writer.roll()
+    return writer
+
+
+def test_nothing_is_deleted_before_a_consumer_has_registered(writer: LogWriter) -> None:
+    assert writer.retain() == []
+
+
+def test_segments_go_when_every_consumer_is_past_them(writer: LogWriter) -> None:
+    reader = LogReader(writer.path)
+    reader.acknowledge("lake", 4)
+    reader.acknowledge("history", 2)
+    assert len(writer.retain()) == 2
+    assert reader.oldest_seq == 3
+    assert played(writer.path, after=2) == [(3, b"3"), (4, b"4"), (5, b"5")]
+    with pytest.raises(DefiniteError, match="holds only 3 of the transactions 1 to 5"):
+        reader.transactions(0, 5)
+
+
+def test_an_acknowledgement_never_goes_back(writer: LogWriter) -> None:
+    consumers = Consumers(writer.path)
+    consumers.acknowledge("lake/1 ü", 4)
+    consumers.acknowledge("lake/1 ü", 2)
+    assert consumers.acknowledged() == {"lake/1 ü": 4}
+    consumers.forget("lake/1 ü")
+    assert consumers.acknowledged() == {}
+
+
+def test_a_pin_holds_what_is_behind_it(writer: LogWriter) -> None:
+    consumers = Consumers(writer.path)
+    consumers.acknowledge("lake", 5)
+    consumers.pin("read", 3)
+    assert len(writer.retain()) == 3
+    consumers.unpin("read")
+    assert len(writer.retain()) == 2
+
+
+def test_an_active_transaction_holds_the_segment_in_which_it_began(writer: LogWriter) -> None:
+    writer.append(batch([begin(7), change(7, b"a")]))
+    writer.roll()
+    writer.roll()
+    Consumers(writer.path).acknowledge("lake", 5)
+    assert len(writer.retain()) == 5
+    writer.append(batch([commit(7, 700)]))
+    assert writer.retain() == [], "it has committed, but nobody can read that yet"
+    writer.flush()
+    assert writer.retain() == [], "nobody has read it yet"
+    assert played(writer.path, after=5) == [(6, b"a")]
+    Consumers(writer.path).acknowledge("lake", 6)
+    assert len(writer.retain()) == 1
+
+
+def test_a_finished_transaction_that_the_index_lacks_holds_its_segment(tmp_path: Path) -> None:
+    disk = CrashingDisk()
+    writer = LogWriter.open(tmp_path, IDENTITY, disk=disk)
+    writer.append(batch([begin(7), change(7, b"a")]))
+    writer.roll()
+    Consumers(tmp_path).acknowledge("lake", 0)
+    writer.append(batch([commit(7, 700)]))
+    operations: list[str] = []
+    disk.fault = _fails_after_the_sync(operations)
+    with pytest.raises(LogBlockedError):
+        writer.flush()
+    disk.fault = lambda operation: None
+    assert writer.retain() == []
+    writer.flush()
+    assert played(tmp_path) == [(1, b"a")]
+
+
+def _fails_after_the_sync(operations: list[str]):  # type: ignore[no-untyped-def]
+    def fault(operation: str) -> None:
+        operations.append(operation)
+        if "sync" in operations[:-1]:
+            raise OSError(28, "No space left on device")
+
+    return fault
+
+
+def test_young_segments_are_kept_for_a_while(tmp_path: Path) -> None:
+    now = 1_000_000_000
+    writer = open_log(tmp_path, clock=lambda: now)
+    for number in range(1, 4):
+        writer.append(batch(transaction(number, number * 100, b"a")))
+        writer.roll()
+        now += 60_000_000
+    Consumers(tmp_path).acknowledge("lake", 3)
+    assert len(writer.retain(keep_seconds=150)) == 1
+    assert len(writer.retain()) == 2
+
+
+def test_segments_roll_by_size_and_by_age(tmp_path: Path) -> None:
+    now = 0
+    writer = open_log(tmp_path, LogOptions(segment_bytes_max=5000, segment_seconds_max=60), clock=lambda: now)
+    writer.append(batch(transaction(1, 100, b"a")))
+    writer.flush()
+    assert segment_positions(tmp_path) == [0]
+    writer.append(batch(transaction(2, 200, b"a" * 5000)))
+    writer.flush()
+    assert segment_positions(tmp_path) == [0, 6]
+    now = 61_000_000
+    assert writer.flush().position == 6
+    assert segment_positions(tmp_path) == [0, 6], "an empty segment is not sealed"
+    writer.append(batch(transaction(3, 300, b"a")))
+    writer.flush()
+    assert segment_positions(tmp_path) == [0, 6, 9]
+
+
+def test_listeners_are_told_of_segments(writer: LogWriter) -> None:
+    events: list[SegmentEvent] = []
+    writer.listen(events.append)
+    writer.append(batch(transaction(9, 900, b"a")))
+    writer.roll()
+    Consumers(writer.path).acknowledge("lake", 1)
+    writer.retain()
+    assert [(event.what, int(event.path.stem)) for event in events] == [("sealed", 15), ("started", 18), ("deleted", 0)]
+
+
+def test_at_the_quota_the_writer_says_who_holds_the_log_and_goes_on_when_it_is_let(tmp_path: Path) -> None:
+    writer = open_log(tmp_path, LogOptions(quota_bytes=30_000))
+    Consumers(tmp_path).acknowledge("lake", 0)
+    with pytest.raises(LogBlockedError, match='quota of 30000 bytes: "lake" has read up to transaction 0'):
+        _fill(writer)
+    seq = writer.head.seq + 1
+    assert disk_bytes(tmp_path) <= 30_000
+    assert writer.blocked is not None
+    Consumers(tmp_path).acknowledge("lake", seq - 1)
+    assert writer.flush().seq == seq
+    assert writer.blocked is None
+    assert played(tmp_path, after=seq - 1) == [(seq, b"x" * 2000)]
+
+
+def _fill(writer: LogWriter) -> None:
+    for seq in range(1, 100):
+        writer.append(batch(transaction(seq, seq * 100, b"x" * 2000)))
+        writer.flush()
+
+
+def test_a_blocked_writer_refuses_more_than_its_buffer_holds(tmp_path: Path) -> None:
+    disk = CrashingDisk()
+    writer = LogWriter.open(tmp_path, IDENTITY, LogOptions(buffer_bytes_max=5000), disk)
+    writer.append(batch([begin(7)]))
+    disk.fault = fails_at(0)
+    with pytest.raises(LogBlockedError, match="No space left on device"):
+        writer.flush()
+    for _ in range(5):
+        writer.append(batch([change(7, b"x" * 1000)]))
+    with pytest.raises(LogBlockedError):
+        writer.append(batch([change(7, b"x" * 1000)]))
+    assert writer.flush().position == 6
+
+
+def test_transient_mode_begins_anew_every_time(writer: LogWriter) -> None:
+    reader = LogReader(writer.path)
+    Consumers(writer.path).acknowledge("lake", 5)
+    writer.close()
+    again = open_log(writer.path, LogOptions(reuse=False))
+    assert (again.head.seq, again.last_commit_lsn, again.active) == (0, 0, {})
+    assert Consumers(writer.path).acknowledged() == {}
+    again.append(batch(transaction(1, 50, b"again")))
+    again.flush()
+    assert played(writer.path) == [(1, b"again")]
+    with pytest.raises(DefiniteError, match="begun anew"):
+        reader.refresh()
