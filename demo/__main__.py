@@ -1,0 +1,189 @@
+"""`python -m demo`: a shop on an embedded Postgres, copied into a lake while people buy things in it."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import psycopg
+import typer
+from pyspark.sql import Row, SparkSession
+from rich.console import Console
+
+import tailrace
+from demo import shop
+from demo.compare import compare, render
+from demo.embedded import EmbeddedPostgres
+from tailrace.errors import TailraceError
+from tailrace.spark.session import session
+
+# Far more than anything here takes; a machine that is busy with other things needs it.
+PATIENCE_SECONDS = 180
+
+console = Console(highlight=False)
+app = typer.Typer(add_completion=False)
+
+
+class DemoError(Exception):
+    """One line for a person: the demo cannot go on."""
+
+
+@app.command()
+def demo(
+    clean: Annotated[bool, typer.Option("--clean", help="Forget the last run: new database, new lake.")] = False,
+    seconds: Annotated[float, typer.Option(help="How long people buy things while the lake follows.")] = 20.0,
+    per_second: Annotated[float, typer.Option(help="Transactions a second, at most.")] = 50.0,
+    folder: Annotated[Path, typer.Option(help="Where database and lake are kept between runs.")] = Path(".demo"),
+) -> None:
+    """Copy a live shop database into a lake, then prove that the two are equal.
+
+    1. Starts an embedded Postgres with a shop of about 100,000 rows.
+
+    2. Runs `tailrace sync` on it while orders come in: first a snapshot, then the stream.
+    Meanwhile an order is placed and read back from the lake.
+
+    3. Stops sync, catches up with `tailrace sync --once`, compares every row.
+
+    A second run goes on where the first one stopped, without a new snapshot;
+    `--clean` starts afresh. The exit code is 0 if source and lake are equal, 1 if
+    they differ, 2 if the demo could not run.
+    """
+    started = time.monotonic()
+    if clean:
+        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        equal = _run(folder, seconds, per_second)
+    except (DemoError, TailraceError, RuntimeError, psycopg.Error) as error:
+        console.print(f"demo: {error}", style="red", markup=False)
+        if hint := getattr(error, "hint", None):
+            console.print(f"  hint: {hint}", markup=False)
+        raise typer.Exit(2) from None
+    console.print(f"{time.monotonic() - started:.0f} s in all; database and lake are in [bold]{folder}[/bold]")
+    raise typer.Exit(0 if equal else 1)
+
+
+def _run(folder: Path, seconds: float, per_second: float) -> bool:
+    lake = folder / "lake"
+    with EmbeddedPostgres(folder / "postgres", durable=True) as server:
+        _heading(f"Postgres {server.version} on port {server.port}")
+        dsn = server.create_database("shop")
+        console.print("shop loaded" if shop.load(dsn) else "shop of the last run found: this run goes on from there")
+        _heading(f"tailrace sync {dsn} {lake}")
+        cuts_before = _published_cuts(lake)
+        with _sync(dsn, lake, "--publish-every", "15") as sync, shop.Workload(dsn, per_second) as workload:
+            spark = session()
+            _wait_for_cut(sync, lake, cuts_before)
+            first_read = _read_live(dsn, spark, lake)
+            _let_run(sync, seconds)
+            second_read = _read_live(dsn, spark, lake)
+        _heading("live read: an order, seen in the lake while the workload went on")
+        _show(*first_read)
+        _show(*second_read)
+        console.print(f"workload: {workload.committed} transactions committed, {workload.rolled_back} rolled back")
+        _heading(f"tailrace sync --once {dsn} {lake}")
+        with _sync(dsn, lake, "--once") as sync:
+            sync.wait()
+        return _compare(dsn, spark, lake)
+
+
+@contextmanager
+def _sync(dsn: str, lake: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`tailrace sync` as a user runs it, on this terminal. Leaving sends it Ctrl-C and waits for it."""
+    command = [str(Path(sys.executable).with_name("tailrace")), "sync", dsn, str(lake), *options]
+    # Its own process group: a Ctrl-C meant for the demo reaches sync through the demo, once.
+    process = subprocess.Popen(command, process_group=0)
+    try:
+        yield process
+    finally:
+        _interrupt(process)
+    if process.returncode != 0:
+        raise DemoError(f"tailrace sync ended with exit code {process.returncode}")
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    try:
+        process.wait(PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _published_cuts(lake: Path) -> int:
+    try:
+        return (lake / "_tailrace" / "cuts.jsonl").read_bytes().count(b"\n")
+    except FileNotFoundError:
+        return 0
+
+
+def _wait_for_cut(sync: subprocess.Popen[bytes], lake: Path, cuts_before: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while _published_cuts(lake) == cuts_before:
+        if sync.poll() is not None:
+            raise DemoError(f"tailrace sync ended with exit code {sync.returncode}")
+        if time.monotonic() > deadline:
+            raise DemoError(f"tailrace sync has published nothing for {PATIENCE_SECONDS} seconds")
+        time.sleep(0.1)
+
+
+def _let_run(sync: subprocess.Popen[bytes], seconds: float) -> None:
+    try:
+        sync.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return
+    raise DemoError(f"tailrace sync ended with exit code {sync.returncode}")
+
+
+def _read_live(dsn: str, spark: SparkSession, lake: Path) -> tuple[float, Row]:
+    """Places an order, and reads the newest cut until the order is in it."""
+    with psycopg.connect(dsn, autocommit=True) as connection, connection.transaction():
+        order = shop.place_order(connection, random.Random())
+    committed = time.monotonic()
+    while time.monotonic() - committed < PATIENCE_SECONDS:
+        tailrace.cut(spark, str(lake))
+        if row := spark.sql(_ORDER.format(order=order)).first():
+            return time.monotonic() - committed, row
+    raise DemoError(f"order {order} was not in the lake {PATIENCE_SECONDS} seconds after its commit")
+
+
+_ORDER = """
+select o.id as order_id, o.status, o.total, count(*) as items, first(p.amount) as paid
+from orders o
+join order_items i on i.order_id = o.id
+join payments p on p.order_id = o.id
+where o.id = {order}
+group by o.id, o.status, o.total
+"""
+
+
+def _show(seconds: float, order: Row) -> None:
+    values = ", ".join(f"{name} {value}" for name, value in order.asDict().items())
+    console.print(f"{seconds:.1f} s after its commit: {values}", soft_wrap=True)
+
+
+def _compare(dsn: str, spark: SparkSession, lake: Path) -> bool:
+    cut = tailrace.cut(spark, str(lake), published=True)
+    _heading(f"the lake at its last cut, {cut.lsn} (transaction {cut.seq}), and the source")
+    comparisons = compare(dsn, spark, lake, shop.TABLES)
+    console.print(render(comparisons))
+    for each in comparisons:
+        for example in each.examples:
+            console.print(f"{each.table} {example}", markup=False)
+    return all(each.equal for each in comparisons)
+
+
+def _heading(text: str) -> None:
+    console.print(f"\n[bold]▶ {text}[/bold]", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    app()

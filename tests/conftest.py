@@ -1,0 +1,40 @@
+"""What tests share: one Postgres and one Spark for the whole run, a fresh database for each test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from demo.embedded import EmbeddedPostgres
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    """A Postgres 18 server with `wal_level = logical`."""
+    with EmbeddedPostgres(tmp_path_factory.mktemp("postgres") / "data") as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """The DSN of an empty database, dropped afterwards with every slot left in it."""
+    name = f"test_{next(_numbers)}"
+    yield postgres.create_database(name)
+    postgres.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The Spark session that Tailrace itself uses."""
+    from tailrace.spark.session import session
+
+    spark = session()
+    yield spark
+    spark.stop()

@@ -1,0 +1,35 @@
+"""The demo, as `make demo` runs it, only shorter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _demo(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "demo", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.timeout(400)
+def test_the_demo_ends_with_all_tables_equal_and_goes_on_from_there(tmp_path: Path) -> None:
+    options = ("--folder", str(tmp_path / "demo"), "--seconds", "3")
+    first = _demo(*options)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert first.stdout.count("✓") == 4
+    assert "shop loaded" in first.stdout
+    second = _demo(*options)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert second.stdout.count("✓") == 4
+    assert "shop of the last run found" in second.stdout
+
+
+def test_the_help_of_the_demo_says_how_it_starts_afresh() -> None:
+    shown = _demo("--help")
+    assert shown.returncode == 0
+    assert "--clean" in shown.stdout
