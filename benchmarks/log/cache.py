@@ -10,7 +10,11 @@ def forget_cache(path: Path) -> None:
     """Let the kernel drop the pages of every file below `path`, so that the next read is from the disk."""
     for file in path.rglob("*"):
         if file.is_file():
-            descriptor = os.open(file, os.O_RDONLY)
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(descriptor)
+            forget_file(file)
+
+
+def forget_file(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)

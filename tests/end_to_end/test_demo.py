@@ -16,7 +16,7 @@ def _demo(*options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_the_demo_ends_with_all_tables_equal_and_goes_on_from_there(tmp_path: Path) -> None:
     options = ("--folder", str(tmp_path / "demo"), "--seconds", "3")
     first = _demo(*options)

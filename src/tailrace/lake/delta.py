@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tailrace.errors import DefiniteError
+from tailrace.lake.evolve import added_columns
 from tailrace.lake.stamp import Stamp
 from tailrace.model.table import TableSchema
 
@@ -73,14 +73,7 @@ class DeltaTable:
 
     def evolve(self, schema: TableSchema) -> None:
         """Add the columns the table lacks. Anything but an addition is a definite error."""
-        present = self.columns()
-        for column in schema.columns:
-            if column.name in present and present[column.name] != column.type:
-                raise DefiniteError(
-                    f"{schema.table}: column {column.name} was {present[column.name]} and is now {column.type}",
-                    "start a new lake in an empty folder",
-                )
-        added = [column for column in schema.columns if column.name not in present]
+        added = added_columns(self.columns(), schema)
         if added:
             listed = ", ".join(f"{quote(column.name)} {column.type}" for column in added)
             self.spark.sql(f"alter table {self._name} add columns ({listed})")

@@ -27,6 +27,8 @@ class Column:
     binary date timestamp timestamp_ntz`."""
     source_type: str
     """As the source writes it: `numeric(12,2)`, `order_status`, `text[]`."""
+    missing: str | None = None
+    """What rows older than the column show for it: the default it was added with. None means null."""
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,9 @@ class Copy:
     def reach(self, lsn: Lsn) -> None:
         wait_until(lambda: self.reader.refresh().lsn >= lsn, 20)
 
+    def publish(self) -> None:
+        self.applier.advance(self.reader, self.reader.head.seq)
+
     def catch_up(self) -> None:
         with connect(self.dsn) as conn:
             self.reach(wal_position(conn))
@@ -132,7 +135,7 @@ def test_after_every_kind_of_change_live_read_and_lake_equal_the_source(
         live = tailrace.cut(copy.spark, copy.home.path)
         frames = {table: _present(copy, table, frame) for table, frame in live.tables.items()}
         assert [t for t in compare_frames(copy.dsn, frames) if not t.equal] == [], f"live: {name}"
-        copy.applier.advance(copy.reader, copy.reader.head.seq)
+        copy.publish()
         lake = tailrace.cut(copy.spark, copy.home.path, published=True)
         frames = {table: _present(copy, table, frame) for table, frame in lake.tables.items()}
         assert [t for t in compare_frames(copy.dsn, frames) if not t.equal] == [], f"published: {name}"
@@ -146,13 +149,22 @@ def test_a_cut_can_be_read_as_of_any_commit_between_two_published_ones(copy: Cop
             copy.catch_up()
             seen.append(tailrace.cut(copy.spark, copy.home.path).lsn)
             if number == 1:
-                copy.applier.advance(copy.reader, copy.reader.head.seq)
+                copy.publish()
     for number, lsn in enumerate(seen):
         cut = tailrace.cut(copy.spark, copy.home.path, as_of=str(lsn))
         assert cut.lsn == lsn
         assert float(cut.sql("select amount from public.wide where wide.id = 1").collect()[0][0]) == number
     with pytest.raises(DefiniteError, match="no cut as old"):
         tailrace.cut(copy.spark, copy.home.path, as_of="2001-01-01")
+
+
+def test_a_column_added_with_a_default_for_old_rows_stops_with_a_clear_error(copy: Copy) -> None:
+    with psycopg.connect(copy.dsn) as conn:
+        conn.execute("alter table pair add column d int default 5; insert into pair values (1001, 'new', 1)")
+    copy.catch_up()
+    for attempt in (copy.publish, lambda: tailrace.cut(copy.spark, copy.home.path)):
+        with pytest.raises(DefiniteError, match="added with the default '5'"):
+            attempt()
 
 
 def test_a_renamed_column_stops_with_a_clear_error_and_nothing_is_published(copy: Copy) -> None:
@@ -163,7 +175,7 @@ def test_a_renamed_column_stops_with_a_clear_error_and_nothing_is_published(copy
     copy.catch_up()
     cuts = len(copy.home.cuts.all())
     with pytest.raises(DefiniteError, match="column v was renamed to w"):
-        copy.applier.advance(copy.reader, copy.reader.head.seq)
+        copy.publish()
     assert len(copy.home.cuts.all()) == cuts
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -180,7 +180,9 @@ def describe_relation(conn: psycopg.Connection, relation: Relation) -> TableSche
     """The shape a relation message announces, with what the message lacks looked up."""
     types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
     key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
-    return schema_from_relation(relation, types, key)
+    schema = schema_from_relation(relation, types, key)
+    missing: dict[str, str] = dict(conn.execute(QUERIES["missing"], {"oid": relation.oid}).fetchall())
+    return replace(schema, columns=tuple(replace(c, missing=missing.get(c.name)) for c in schema.columns))
 
 
 def schema_from_relation(

@@ -61,3 +61,8 @@ select c.oid = to_regclass(%(name)s) and nullif(c.relfilenode, 0) is not distinc
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = %(namespace)s and c.relname = %(table)s;
+
+-- missing: columns that were added with a default which older rows show though it is not stored in them
+select attname, (attmissingval::text::text[])[1]
+from pg_attribute
+where attrelid = %(oid)s and atthasmissing and not attisdropped;
