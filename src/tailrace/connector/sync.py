@@ -207,6 +207,11 @@ def chosen_tables(conn: psycopg.Connection, settings: SyncSettings) -> list[Tabl
     if not tables:
         raise DefiniteError("there are no tables to copy", "create one, or check --tables and --exclude")
     for info in tables:
+        if "." in info.table.namespace:
+            # A lake names its tables namespace.name, and must be able to take that apart again.
+            raise DefiniteError(
+                f"the schema {info.table.namespace!r} has a dot in its name", f"leave it out: --exclude '{info.table}'"
+            )
         for problem in problems(info):
             hint = f"{problem.fix}; or leave it out with --exclude {info.table}"
             raise DefiniteError(problem.message, hint)

@@ -1,0 +1,51 @@
+"""The file of published cuts survives being cut at any byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tailrace.errors import DefiniteError
+from tailrace.lake import cuts as module
+from tailrace.lake.cuts import Cuts
+from tailrace.model.cut import PublishedCut
+from tailrace.model.lsn import Lsn
+
+
+def cut(seq: int) -> PublishedCut:
+    return PublishedCut(seq, Lsn(seq * 100), seq * 1000, {"public.orders": seq, "public.é": 2 * seq})
+
+
+def test_a_crash_at_any_byte_keeps_every_whole_line_and_the_next_append_goes_on(tmp_path: Path) -> None:
+    whole = Cuts(tmp_path / "whole.jsonl")
+    for seq in (1, 2, 3):
+        whole.append(cut(seq))
+    content = (tmp_path / "whole.jsonl").read_bytes()
+    for length in range(len(content) + 1):
+        path = tmp_path / "torn.jsonl"
+        path.write_bytes(content[:length])
+        kept = content[:length].count(b"\n")
+        assert Cuts(path).all() == [cut(seq) for seq in range(1, kept + 1)]
+        Cuts(path).append(cut(9))
+        assert Cuts(path).all() == [cut(seq) for seq in range(1, kept + 1)] + [cut(9)]
+
+
+def test_the_newest_wanted_cut_is_found_however_far_back_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RECENT_BYTES", 300)
+    cuts = Cuts(tmp_path / "cuts.jsonl")
+    assert cuts.newest() is None
+    for seq in range(1, 50):
+        cuts.append(cut(seq))
+    assert cuts.newest() == cut(49)
+    assert cuts.newest(lambda each: each.seq <= 3) == cut(3)
+    assert cuts.newest(lambda each: each.seq > 99) is None
+    assert len(cuts.all()) == 49
+
+
+def test_a_damaged_line_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "cuts.jsonl").write_text('{"seq": 1, "lsn"\n')
+    with pytest.raises(DefiniteError, match=r"cuts\.jsonl is damaged"):
+        Cuts(tmp_path / "cuts.jsonl").all()
