@@ -63,10 +63,10 @@ def compare_frames(dsn: str, frames: Mapping[str, DataFrame]) -> list[TableCompa
 
 def render(comparisons: Iterable[TableComparison]) -> Table:
     """The comparison for a terminal."""
-    table = Table(box=box.SIMPLE)
+    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
     table.add_column("table", no_wrap=True)
     for heading in ("rows in source", "rows in lake", "missing", "extra", "different"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", min_width=max(map(len, heading.split())))
     table.add_column("equal", justify="center")
     for each in comparisons:
         counts = (each.source_rows, each.lake_rows, each.missing, each.extra, each.different)
