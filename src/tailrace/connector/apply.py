@@ -17,7 +17,6 @@ from tailrace.connector.batch import TableApplier
 from tailrace.connector.home import LakeHome
 from tailrace.errors import DefiniteError
 from tailrace.lake.delta import Version
-from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.lsn import Lsn
@@ -29,10 +28,12 @@ CONSUMER = "lake"
 class Applier:
     """All tables of one lake. One thread calls it; it publishes tables side by side."""
 
-    def __init__(self, spark: SparkSession, home: LakeHome, tables: Sequence[TableId], in_parallel: int) -> None:
+    def __init__(
+        self, spark: SparkSession, home: LakeHome, tables: Sequence[tuple[TableId, int]], in_parallel: int
+    ) -> None:
         self._home = home
         self._pool = ThreadPoolExecutor(in_parallel, thread_name_prefix="publish")
-        self._tables = [TableApplier(spark, home.table_path(table), table) for table in tables]
+        self._tables = [TableApplier(spark, home.table_path(table), table, relation) for table, relation in tables]
 
     def start(self, reader: LogReader, head_reaches: Callable[[Lsn], None], time_us: int) -> PublishedCut:
         """Find where each table is. Returns the newest cut, recording one if all tables stand level.
@@ -43,7 +44,7 @@ class Applier:
         versions = list(self._pool.map(lambda table: table.delta.version(), self._tables))
         head_reaches(max(version.stamp.lsn for version in versions if version.stamp))
         for table, version in zip(self._tables, versions, strict=True):
-            table.seq = self._seq_of(reader, table.table, version, cut)
+            table.seq = self._seq_of(reader, table.table, version)
         self._require_log(reader)
         if cut is None or any(str(table.table) not in cut.versions for table in self._tables):
             cut = self.advance(reader, max(table.seq for table in self._tables), _snapshot_point(versions), time_us)
@@ -61,22 +62,22 @@ class Applier:
             row = reader.transactions(upto - 1, upto)
             lsn = max(lsn, Lsn(row.column("commit_lsn")[0].as_py()))
             commit_time_us = time_us or row.column("commit_time_us")[0].as_py()
-        stamp = Stamp(lsn, upto)
-        list(self._pool.map(lambda table: table.apply(LogReader(reader.path), upto, stamp), self._tables))
+        list(self._pool.map(lambda table: table.apply(LogReader(reader.path), upto, lsn), self._tables))
         versions = {str(table.table): table.delta.newest_version() for table in self._tables}
         cut = PublishedCut(upto, lsn, commit_time_us, versions)
         self._home.cuts.append(cut)
         reader.acknowledge(CONSUMER, upto)
         return cut
 
-    def _seq_of(self, reader: LogReader, table: TableId, version: Version, cut: PublishedCut | None) -> int:
+    def _seq_of(self, reader: LogReader, table: TableId, version: Version) -> int:
         assert version.stamp is not None
         seq = version.stamp.seq
         if seq is None:
             # The snapshot shows exactly the commits before its LSN.
             seq = reader.seq_at_lsn(Lsn(version.stamp.lsn - 1))
         # A cut vouches for tables that had nothing to publish in its batch.
-        return max(seq, cut.seq) if cut is not None and str(table) in cut.versions else seq
+        cut = self._home.cuts.newest(lambda cut: str(table) in cut.versions)
+        return max(seq, cut.seq) if cut is not None else seq
 
     def _require_log(self, reader: LogReader) -> None:
         """The log must go on where the tables stand."""

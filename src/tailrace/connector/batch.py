@@ -16,6 +16,7 @@ from tailrace.lake.events import events
 from tailrace.lake.moved import fill_moved
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
+from tailrace.model.lsn import Lsn
 from tailrace.model.table import TableId
 from tailrace.spark.changes import changes_on_driver
 from tailrace.spark.explain import explained
@@ -39,12 +40,23 @@ class Tail:
         self.states = compact(events(changes, shape.target.key, shape.target.names), shape.target.names)
 
 
-def touched_shape(reader: LogReader, table: TableId, after: int, upto: int) -> TableShape | None:
-    """The table's shape if transactions after < seq <= upto touched it."""
+def touched_shape(
+    reader: LogReader, table: TableId, after: int, upto: int, relation: int | None = None
+) -> TableShape | None:
+    """The table's shape if transactions after < seq <= upto touched it. Without `relation`, the newest
+    of that name counts."""
     if after >= upto:
         return None
-    shape = shape_of(reader.schemas(), table, reader.head.position)
+    between = _end_position(reader, after), _end_position(reader, upto)
+    shape = shape_of(reader.schemas(), table, between, relation)
     return shape if shape is not None and shape.relations & reader.relations(after, upto) else None
+
+
+def _end_position(reader: LogReader, seq: int) -> int:
+    """Where transaction `seq` ends in the log; 0 for one the log no longer has."""
+    if seq < reader.oldest_seq:
+        return 0
+    return int(reader.transactions(seq - 1, seq).column("commit_position")[0].as_py()) + 1
 
 
 def read_tail(reader: LogReader, table: TableId, after: int, upto: int) -> Tail | None:
@@ -59,18 +71,19 @@ def read_tail(reader: LogReader, table: TableId, after: int, upto: int) -> Tail 
 class TableApplier:
     """Brings one lake table from the transaction it has to a newer one."""
 
-    def __init__(self, spark: SparkSession, path: Path, table: TableId) -> None:
+    def __init__(self, spark: SparkSession, path: Path, table: TableId, relation: int) -> None:
         self.table = table
+        self._relation = relation
         self.delta = DeltaTable(spark, path)
         self.seq = 0
         """The last transaction the table contains."""
 
-    def apply(self, reader: LogReader, upto: int, stamp: Stamp) -> None:
+    def apply(self, reader: LogReader, upto: int, lsn: Lsn) -> None:
         """Publish (seq, upto] in one commit; no commit if nothing concerns the table."""
-        shape = touched_shape(reader, self.table, self.seq, upto)
+        shape = touched_shape(reader, self.table, self.seq, upto, self._relation)
         if shape is not None:
             self.delta.evolve(shape.target)
-            self._publish(reader, upto, shape, stamp)
+            self._publish(reader, upto, shape, Stamp(lsn, self._relation, upto))
             failpoint("publish.table")
         self.seq = upto
 

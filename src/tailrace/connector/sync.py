@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 
 import psycopg
@@ -129,9 +129,13 @@ class Sync:
         snapshot = InitialSnapshot(spark, plan)
         with ThreadPoolExecutor(1) as pool:
             run = pool.submit(snapshot.run, lambda: self._pause(capture))
-            while not run.done():
-                self._watcher.snapshot(snapshot.progress())
-                self._stopping.wait(SHOW_SECONDS)
+            try:
+                while not wait([run], timeout=SHOW_SECONDS).done:
+                    self._watcher.snapshot(snapshot.progress())
+                    self._pause(capture)
+            except BaseException:
+                spark.sparkContext.cancelAllJobs()
+                raise
             lsn = run.result()
         self._watcher.snapshot(snapshot.progress())
         self._watcher.say(f"snapshot of {len(pending)} tables at {lsn}")
@@ -153,7 +157,7 @@ class Sync:
             while reader.refresh().lsn < lsn:
                 self._pause(capture)
 
-        applier = Applier(spark, home, [info.table for info in tables], settings.tables_in_parallel)
+        applier = Applier(spark, home, [(info.table, info.relation) for info in tables], settings.tables_in_parallel)
         cut = applier.start(reader, head_reaches, time.time_ns() // 1000)
         pace = _Pace(conn, self._watcher)
         if target is not None:
@@ -219,6 +223,7 @@ def chosen_tables(conn: psycopg.Connection, settings: SyncSettings) -> list[Tabl
 
 
 def _is_pending(spark: SparkSession, home: LakeHome, info: TableInfo) -> bool:
-    """Whether the table still needs its snapshot."""
+    """Whether the table still needs its snapshot: it has none, or the source has a new table of that name."""
     table = DeltaTable(spark, home.table_path(info.table))
-    return not table.exists or table.version().stamp is None
+    stamp = table.version().stamp if table.exists else None
+    return stamp is None or stamp.relation != info.relation

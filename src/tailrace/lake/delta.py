@@ -63,9 +63,10 @@ class DeltaTable:
         listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
         self.spark.sql(f"create table if not exists {self._name} ({_ddl(schema)}) using delta tblproperties ({listed})")
 
-    def replace(self, rows: DataFrame, stamp: Stamp) -> None:
-        """Make `rows` the table's whole content: a snapshot, or what follows a truncate."""
-        rows.write.format("delta").mode("overwrite").option("userMetadata", stamp.to_json()).save(str(self._path))
+    def replace(self, rows: DataFrame, stamp: Stamp, *, new_shape: bool = True) -> None:
+        """Make `rows` the table's whole content: a snapshot, or (with the shape kept) what follows a truncate."""
+        writer = rows.write.format("delta").mode("overwrite").option("userMetadata", stamp.to_json())
+        writer.option("overwriteSchema", str(new_shape)).save(str(self._path))
 
     def columns(self) -> dict[str, str]:
         """Names and lake types, as they are now."""
@@ -90,7 +91,7 @@ class DeltaTable:
     def replace_with(self, states: DataFrame, schema: TableSchema, stamp: Stamp) -> None:
         """Make `states`, none of which may lean on the base, the table's whole content."""
         kept = states.where("not _deleted").select([quote(name) for name in schema.names])
-        self.replace(kept, stamp)
+        self.replace(kept, stamp, new_shape=False)
 
     def frame(self, rows: pa.Table) -> DataFrame:
         """Rows in this table's session."""

@@ -17,16 +17,18 @@ class Stamp:
     """
 
     lsn: Lsn
+    relation: int
+    """The source's number for the table: one of the same name with another number is another table."""
     seq: int | None = None
 
     def to_json(self) -> str:
-        return json.dumps({"tailrace": {"lsn": str(self.lsn), "seq": self.seq}})
+        return json.dumps({"tailrace": {"lsn": str(self.lsn), "relation": self.relation, "seq": self.seq}})
 
     @classmethod
     def from_json(cls, text: str | None) -> Stamp | None:
         """None when the commit is somebody else's: an optimise, a manual change."""
         try:
             fields = json.loads(text or "")["tailrace"]
-            return cls(Lsn.parse(fields["lsn"]), fields["seq"])
+            return cls(Lsn.parse(fields["lsn"]), fields["relation"], fields["seq"])
         except (ValueError, KeyError, TypeError):
             return None

@@ -106,7 +106,7 @@ class TailraceDataSource(DataSource):
             return None
         namespace, _, table = self._given["table"].rpartition(".")
         reader = LogReader(self._log)
-        shape = shape_of(reader.schemas(), TableId(namespace or "public", table), reader.head.position)
+        shape = shape_of(reader.schemas(), TableId(namespace or "public", table), (0, reader.head.position))
         if shape is None:
             seen = sorted({str(version.schema.table) for version in reader.schemas()})
             raise DefiniteError(

@@ -29,32 +29,42 @@ class TableShape:
 
     @property
     def relations(self) -> frozenset[int]:
-        return frozenset(schema.relation for _, schema in self.versions)
+        return frozenset({self.target.relation})
 
     def decode(self, records: pa.Table) -> Iterator[pa.RecordBatch]:
         """Records of this table, typed as the target shape says, in order of position."""
-        for relation in self.relations:
-            mine = records.filter(pa.compute.equal(records.column("relation"), pa.scalar(relation, pa.uint32())))
-            for schema, part in self._by_version(relation, mine):
-                for batch in part.combine_chunks().to_batches():
-                    yield conform(decode(batch, schema), self.target)
-
-    def _by_version(self, relation: int, records: pa.Table) -> Iterator[tuple[TableSchema, pa.Table]]:
-        versions = [(position, schema) for position, schema in self.versions if schema.relation == relation]
-        starts = np.array([position for position, _ in versions])
+        starts = np.array([position for position, _ in self.versions])
         which = np.searchsorted(starts, records.column("position").to_numpy(), side="right") - 1
         if len(which) and which.min() < 0:
             raise DefiniteError(f"{self.target.table}: the log lacks the shape of its oldest records")
         for index in np.unique(which):
-            yield versions[index][1], records.filter(pa.array(which == index))
+            part = records.filter(pa.array(which == index)).combine_chunks()
+            for batch in part.to_batches():
+                yield conform(decode(batch, self.versions[index][1]), self.target)
 
 
-def shape_of(versions: Iterable[SchemaVersion], table: TableId, end_position: int) -> TableShape | None:
-    """The table's shape for reads that end before `end_position`; None if the log never saw the table."""
-    mine = [(v.position, v.schema) for v in versions if v.schema.table == table and v.position < end_position]
+def shape_of(
+    versions: Iterable[SchemaVersion], table: TableId, between: tuple[int, int], relation: int | None = None
+) -> TableShape | None:
+    """The table's shape for a read of these positions; None if the log never saw the table.
+
+    A table that was dropped and made anew has another relation: without `relation`, the newest counts.
+    """
+    start, end = between
+    before_end = [v for v in versions if v.position < end]
+    if relation is None:
+        relation = next((v.relation for v in reversed(before_end) if v.schema.table == table), None)
+    mine = [v for v in before_end if v.relation == relation]
     if not mine:
         return None
-    return TableShape(_target([schema for _, schema in mine]), tuple(mine))
+    if mine[-1].schema.table != table:
+        raise DefiniteError(
+            f"table {table} was renamed to {mine[-1].schema.table}", "run the same command again to copy it anew"
+        )
+    # Of those before the range only the last is still in force in it.
+    first = max((index for index, v in enumerate(mine) if v.position <= start), default=0)
+    mine = mine[first:]
+    return TableShape(_target([v.schema for v in mine]), tuple((v.position, v.schema) for v in mine))
 
 
 def _target(schemas: list[TableSchema]) -> TableSchema:

@@ -23,6 +23,7 @@ from tailrace.model.lsn import Lsn
 from tailrace.model.table import TableId
 from tailrace.snapshot.initial import InitialSnapshot, SnapshotPlan
 from tailrace.source.postgres.capture import CaptureOptions, run
+from tailrace.source.postgres.catalog import list_tables
 from tailrace.source.postgres.connection import connect
 from tailrace.source.postgres.identity import identify, wal_position
 from tailrace.source.postgres.publication import ensure_publication
@@ -97,7 +98,9 @@ class Copy:
         wait_until((self.home.log / "head").exists, 20)
         self.reader = LogReader(self.home.log)
         InitialSnapshot(spark, SnapshotPlan(dsn, tables, self.home.table_path, 1 << 16, 2)).run(lambda: None)
-        self.applier = Applier(spark, self.home, tables, 2)
+        with connect(dsn) as conn:
+            relations = [(info.table, info.relation) for info in list_tables(conn, []) if info.table in tables]
+        self.applier = Applier(spark, self.home, relations, 2)
         self.applier.start(self.reader, self.reach, time.time_ns() // 1000)
 
     def reach(self, lsn: Lsn) -> None:
