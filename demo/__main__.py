@@ -79,10 +79,9 @@ def _run(folder: Path, seconds: float, per_second: float) -> bool:
         dsn = server.create_database("shop")
         console.print("shop loaded" if shop.load(dsn) else "shop of the last run found: this run goes on from there")
         _heading(f"tailrace sync {dsn} {lake}")
-        cuts_before = _published_cuts(lake)
         with _sync(dsn, lake, "--publish-every", "15") as sync, shop.Workload(dsn, per_second) as workload:
             spark = session()
-            _wait_for_cut(sync, lake, cuts_before)
+            _wait_for_cut(sync, lake)
             _warm_up(spark, lake)
             first_read = _read_live(dsn, spark, lake)
             _let_run(sync, seconds)
@@ -121,16 +120,11 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _published_cuts(lake: Path) -> int:
-    try:
-        return (lake / "_tailrace" / "cuts.jsonl").read_bytes().count(b"\n")
-    except FileNotFoundError:
-        return 0
-
-
-def _wait_for_cut(sync: subprocess.Popen[bytes], lake: Path, cuts_before: int) -> None:
+def _wait_for_cut(sync: subprocess.Popen[bytes], lake: Path) -> None:
+    """Until the snapshot is done and can be read; a lake of an earlier run can be read at once."""
+    cuts = lake / "_tailrace" / "cuts.jsonl"
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while _published_cuts(lake) == cuts_before:
+    while not cuts.exists() or cuts.stat().st_size == 0:
         if sync.poll() is not None:
             raise DemoError(f"tailrace sync ended with exit code {sync.returncode}")
         if time.monotonic() > deadline:

@@ -43,10 +43,11 @@ class Applier:
         cut = self._home.cuts.newest()
         versions = list(self._pool.map(lambda table: table.delta.version(), self._tables))
         head_reaches(max(version.stamp.lsn for version in versions if version.stamp))
-        for table, version in zip(self._tables, versions, strict=True):
+        stood = list(zip(self._tables, versions, strict=True))
+        for table, version in stood:
             table.seq = self._seq_of(reader, table.table, version)
         self._require_log(reader)
-        if cut is None or any(str(table.table) not in cut.versions for table in self._tables):
+        if cut is None or any(_is_newer(str(table.table), version, cut) for table, version in stood):
             cut = self.advance(reader, max(table.seq for table in self._tables), _snapshot_point(versions), time_us)
         return cut
 
@@ -71,13 +72,21 @@ class Applier:
 
     def _seq_of(self, reader: LogReader, table: TableId, version: Version) -> int:
         assert version.stamp is not None
-        seq = version.stamp.seq
-        if seq is None:
-            # The snapshot shows exactly the commits before its LSN.
-            seq = reader.seq_at_lsn(Lsn(version.stamp.lsn - 1))
+        stamp = version.stamp
         # A cut vouches for tables that had nothing to publish in its batch.
         cut = self._home.cuts.newest(lambda cut: str(table) in cut.versions)
-        return max(seq, cut.seq) if cut is not None else seq
+        vouched = cut.seq if cut is not None and cut.lsn >= stamp.lsn else 0
+        if stamp.seq is not None:
+            _require_same_history(reader, table, stamp.seq, stamp.lsn)
+            return max(stamp.seq, vouched)
+        # The snapshot shows exactly the commits before its LSN.
+        seq = max(reader.seq_at_lsn(Lsn(stamp.lsn - 1)), vouched)
+        if seq < reader.oldest_seq and reader.oldest_seq > 1 and not vouched:
+            raise DefiniteError(
+                f"{table}: the log no longer goes back to the table's snapshot at {stamp.lsn}",
+                f"remove {self._home.table_path(table)} and run the same command to copy it anew",
+            )
+        return seq
 
     def _require_log(self, reader: LogReader) -> None:
         """The log must go on where the tables stand."""
@@ -98,6 +107,25 @@ def batch_end(reader: LogReader, after: int, bytes_max: int) -> int:
     weights = reader.transactions(after, head).column("bytes").to_numpy()
     fitting = int(np.searchsorted(np.cumsum(weights), bytes_max, side="right"))
     return min(head, after + max(1, fitting))
+
+
+def _require_same_history(reader: LogReader, table: TableId, seq: int, lsn: Lsn) -> None:
+    """The transaction a table stands at must be the one the log has under that number."""
+    if not reader.oldest_seq <= seq <= reader.head.seq:
+        return
+    logged = Lsn(reader.transactions(seq - 1, seq).column("commit_lsn")[0].as_py())
+    if logged > lsn:
+        raise DefiniteError(
+            f"{table} is at {lsn}, where the log has {logged}: they do not belong together",
+            "restore the lake's _tailrace folder, or start a new lake in an empty folder",
+        )
+
+
+def _is_newer(table: str, version: Version, cut: PublishedCut) -> bool:
+    """Whether a table was copied, for the first time or anew, after the cut."""
+    assert version.stamp is not None
+    copied_later = version.stamp.seq is None and version.stamp.lsn > cut.lsn
+    return copied_later or version.number < cut.versions.get(table, version.number + 1)
 
 
 def _snapshot_point(versions: Sequence[Version]) -> Lsn:

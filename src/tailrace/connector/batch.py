@@ -22,6 +22,7 @@ from tailrace.spark.changes import changes_on_driver
 from tailrace.spark.explain import explained
 from tailrace.spark.shape import TableShape, shape_of
 
+ATTEMPTS = 5
 DRIVER_BYTES_MAX = 16 << 20
 """Up to this much of the log is decoded right here: handing it out would take longer."""
 
@@ -83,7 +84,14 @@ class TableApplier:
         shape = touched_shape(reader, self.table, self.seq, upto, self._relation)
         if shape is not None:
             self.delta.evolve(shape.target)
-            self._publish(reader, upto, shape, Stamp(lsn, self._relation, upto))
+            for attempt in range(ATTEMPTS):
+                try:
+                    self._publish(reader, upto, shape, Stamp(lsn, self._relation, upto))
+                    break
+                except Exception as error:
+                    # Somebody optimised the table meanwhile: nothing of ours is in it, so try again.
+                    if "Concurrent" not in str(error) or attempt + 1 == ATTEMPTS:
+                        raise
             failpoint("publish.table")
         self.seq = upto
 

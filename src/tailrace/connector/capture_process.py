@@ -43,6 +43,7 @@ class CaptureProcess:
             "slot": options.slot,
             "publication": options.publication,
             "log": str(options.log),
+            "timeline": options.timeline,
             "keep_seconds": keep_seconds,
         }
         self.report: Report | None = None

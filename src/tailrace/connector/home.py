@@ -4,6 +4,7 @@
     LAKE/_tailrace/source.json   which source this is a copy of, its slot and publication
     LAKE/_tailrace/log/          the transaction log
     LAKE/_tailrace/cuts.jsonl    published cuts
+    LAKE/_tailrace/recopy.json   tables that must be copied anew, while there are any
     LAKE/_tailrace/lock          held by the running connector
 
 `source.json` is written before the slot is created: a slot of ours that nothing on disk names
@@ -17,7 +18,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ class SourceRecord:
     publication: str
     owns_slot: bool
     owns_publication: bool
+    timeline: int = 1
+    """The server's timeline; another one means a failover."""
 
 
 class LakeHome:
@@ -84,13 +87,17 @@ class LakeHome:
         except (ValueError, TypeError):
             raise DefiniteError(f"{self._own / 'source.json'} is damaged", "restore it from a backup") from None
 
-    def claim(self, identity: Mapping[str, str], slot: str | None, publication: str | None) -> SourceRecord:
+    def claim(
+        self, identity: Mapping[str, str], slot: str | None, publication: str | None, timeline: int = 1
+    ) -> SourceRecord:
         """This lake's source record, written on the first call. Refuses a lake of another source."""
         found = self.source()
         if found is None:
             name = f"tailrace_{re.sub('[^a-z0-9_]', '_', identity['database'].lower())[:30]}_{secrets.token_hex(4)}"
-            record = SourceRecord(identity, slot or name, publication or name, slot is None, publication is None)
-            self._store(record)
+            record = SourceRecord(
+                identity, slot or name, publication or name, slot is None, publication is None, timeline
+            )
+            self._store("source.json", asdict(record))
             return record
         if dict(found.identity) != dict(identity):
             raise DefiniteError(
@@ -105,9 +112,16 @@ class LakeHome:
                 raise DefiniteError(f"this lake uses {kept}, not {given}", f"leave out {option}")
         return found
 
-    def forget_source(self) -> None:
-        """The slot and the publication are gone."""
-        (self._own / "source.json").unlink()
+    def recopy(self) -> set[str]:
+        """Tables that have a snapshot but must be copied anew: changes of theirs were not sent to us."""
+        try:
+            return set(json.loads((self._own / "recopy.json").read_bytes()))
+        except FileNotFoundError:
+            return set()
+
+    def mark_recopy(self, tables: Iterable[str]) -> None:
+        """Durable when this returns. An empty set when all have been copied."""
+        self._store("recopy.json", sorted(tables))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -127,11 +141,11 @@ class LakeHome:
         finally:
             os.close(descriptor)
 
-    def _store(self, record: SourceRecord) -> None:
-        target = self._own / "source.json"
+    def _store(self, name: str, content: object) -> None:
+        target = self._own / name
         draft = target.with_suffix(".new")
         with draft.open("w") as file:
-            json.dump(asdict(record), file, indent=2)
+            json.dump(content, file, indent=2)
             file.flush()
             os.fsync(file.fileno())
         draft.rename(target)

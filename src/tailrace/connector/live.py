@@ -19,7 +19,7 @@ from tailrace.connector.batch import read_tail
 from tailrace.connector.home import LakeHome
 from tailrace.connector.names import short_names, with_view_names
 from tailrace.errors import DefiniteError
-from tailrace.lake.evolve import added_columns
+from tailrace.lake.evolve import added_columns, lake_columns
 from tailrace.lake.opened import open_version
 from tailrace.lake.overlay import overlay
 from tailrace.log.reader import LogReader
@@ -155,7 +155,7 @@ def _tables(
         tail = read_tail(reader, identifier, base.seq, seq)
         frame = open_version(spark, path, version, keep=base.seq < seq)
         if tail is not None:
-            added_columns({field.name: field.dataType.simpleString() for field in frame.schema}, tail.schema)
+            added_columns(lake_columns(frame.schema), tail.schema)
             start = frame.limit(0) if tail.truncated else frame
             frame = overlay(spark, start, tail.states, tail.schema.key)
         yield name, frame

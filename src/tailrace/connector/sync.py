@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -25,15 +26,16 @@ from tailrace.lake.delta import DeltaTable
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.lsn import Lsn
+from tailrace.model.table import TableId
 from tailrace.settings import SyncSettings
 from tailrace.snapshot.initial import InitialSnapshot, SnapshotPlan
 from tailrace.source.postgres.capture import CaptureOptions
 from tailrace.source.postgres.catalog import TableInfo, list_tables
 from tailrace.source.postgres.connection import connect
-from tailrace.source.postgres.identity import require_streaming, wal_position
+from tailrace.source.postgres.identity import require_streaming, require_timeline, wal_position
 from tailrace.source.postgres.problems import problems
-from tailrace.source.postgres.publication import ensure_publication
-from tailrace.source.postgres.slot import create_slot, find_slot
+from tailrace.source.postgres.publication import ensure_publication, published_tables
+from tailrace.source.postgres.slot import create_slot, find_slot, require_slot_name
 from tailrace.spark.session import require_java, session
 
 POLL_SECONDS = 0.05
@@ -67,7 +69,10 @@ class Sync:
             tables = chosen_tables(conn, settings)
             home = LakeHome.create(settings.lake)
             stack.enter_context(home.locked())
-            source = home.claim(identity.log_identity, settings.slot, settings.publication)
+            if home.source() is None:
+                check_given(conn, settings.slot, settings.publication, [info.table for info in tables])
+            source = home.claim(identity.log_identity, settings.slot, settings.publication, identity.timeline)
+            require_timeline(source.timeline, identity.timeline)
             self._prepare_source(conn, source, tables, home)
             capture = stack.enter_context(self._capture(home, source))
             spark = session(home.spark_log, brief=False)
@@ -78,12 +83,22 @@ class Sync:
                 self._apply(conn, spark, home, reader, tables, capture)
             except StopRequest:
                 pass
+            except Exception:
+                # A stop that reaches Spark's JVM before us breaks the batch in hand; nothing was lost by it.
+                if not self._stopping.is_set():
+                    raise
         watcher.phase(Phase.STOPPED)
 
     def _prepare_source(
         self, conn: psycopg.Connection, source: SourceRecord, tables: Sequence[TableInfo], home: LakeHome
     ) -> None:
         names = [info.table for info in tables]
+        sent = published_tables(conn, source.publication) or set()
+        unsent = {str(table) for table in names if table not in sent and home.table_path(table).exists()}
+        if unsent:
+            # Recorded before the publication is changed: afterwards nothing would show the gap.
+            home.mark_recopy(home.recopy() | unsent)
+            self._watcher.say(f"{len(unsent)} tables were taken out of the publication and are copied anew")
         added = ensure_publication(conn, source.publication, names, ours=source.owns_publication)
         if added:
             self._watcher.say(f"publication {source.publication} sends {len(added)} tables")
@@ -98,7 +113,7 @@ class Sync:
             self._watcher.say(f"slot {source.slot} holds the WAL from {lsn} on")
 
     def _capture(self, home: LakeHome, source: SourceRecord) -> CaptureProcess:
-        options = CaptureOptions(self._settings.dsn, source.slot, source.publication, home.log)
+        options = CaptureOptions(self._settings.dsn, source.slot, source.publication, home.log, source.timeline)
         return CaptureProcess(options, self._settings.log_keep_seconds)
 
     def _open_log(self, home: LakeHome, capture: CaptureProcess) -> LogReader:
@@ -137,6 +152,7 @@ class Sync:
                 spark.sparkContext.cancelAllJobs()
                 raise
             lsn = run.result()
+        home.mark_recopy(home.recopy() - {str(table) for table in pending})
         self._watcher.snapshot(snapshot.progress())
         self._watcher.say(f"snapshot of {len(pending)} tables at {lsn}")
 
@@ -205,9 +221,24 @@ class _Pace:
         self._watcher.streaming(StreamStatus(cut, head.seq, rate, lag_bytes, lag_seconds, problem))
 
 
+def check_given(conn: psycopg.Connection, slot: str | None, publication: str | None, tables: Sequence[TableId]) -> None:
+    """What the user named must be usable, before a lake is bound to it."""
+    if publication is not None:
+        ensure_publication(conn, publication, tables, ours=False)
+    if slot is not None:
+        require_slot_name(slot)
+        find_slot(conn, slot)
+
+
 def chosen_tables(conn: psycopg.Connection, settings: SyncSettings) -> list[TableInfo]:
     """The tables to copy. Refuses, before anything is changed, those that cannot be copied exactly."""
     tables = list_tables(conn, list(settings.tables), list(settings.exclude))
+    clashes = [name for name, count in Counter(str(info.table).lower() for info in tables).items() if count > 1]
+    if clashes:
+        raise DefiniteError(
+            f"two tables are called {clashes[0]} but for upper and lower case, which Spark does not tell apart",
+            "leave one out with --exclude",
+        )
     if not tables:
         raise DefiniteError("there are no tables to copy", "create one, or check --tables and --exclude")
     for info in tables:
@@ -226,4 +257,4 @@ def _is_pending(spark: SparkSession, home: LakeHome, info: TableInfo) -> bool:
     """Whether the table still needs its snapshot: it has none, or the source has a new table of that name."""
     table = DeltaTable(spark, home.table_path(info.table))
     stamp = table.version().stamp if table.exists else None
-    return stamp is None or stamp.relation != info.relation
+    return stamp is None or stamp.relation != info.relation or str(info.table) in home.recopy()

@@ -16,11 +16,14 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tailrace.lake.evolve import added_columns
+from tailrace.lake.evolve import added_columns, comment, lake_columns
 from tailrace.lake.stamp import Stamp
+from tailrace.model.table import Column as TableColumn
 from tailrace.model.table import TableSchema
 
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+BOUNDED_TYPES = ("smallint", "int", "bigint", "string")
+"""Types whose order is the same in Arrow and in Spark, and whose values Python passes on unchanged."""
 _ODD_NAME = set(" ,;{}()\n\t=")
 
 
@@ -61,23 +64,27 @@ class DeltaTable:
         if any(set(name) & _ODD_NAME for name in schema.names):
             properties["delta.columnMapping.mode"] = "name"
         listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
-        self.spark.sql(f"create table if not exists {self._name} ({_ddl(schema)}) using delta tblproperties ({listed})")
+        self.spark.sql(
+            f"create table if not exists {self._name} ({_ddl(schema.columns)}) using delta tblproperties ({listed})"
+        )
 
-    def replace(self, rows: DataFrame, stamp: Stamp, *, new_shape: bool = True) -> None:
-        """Make `rows` the table's whole content: a snapshot, or (with the shape kept) what follows a truncate."""
+    def copy(self, rows: DataFrame, schema: TableSchema, stamp: Stamp) -> None:
+        """Make a snapshot's rows the table's whole content, and its shape the table's."""
+        described = [
+            sf.col(quote(column.name)).alias(column.name, metadata={"comment": comment(column)})
+            for column in schema.columns
+        ]
+        self._replace(rows.select(described), stamp, new_shape=True)
+
+    def _replace(self, rows: DataFrame, stamp: Stamp, *, new_shape: bool) -> None:
         writer = rows.write.format("delta").mode("overwrite").option("userMetadata", stamp.to_json())
         writer.option("overwriteSchema", str(new_shape)).save(str(self._path))
 
-    def columns(self) -> dict[str, str]:
-        """Names and lake types, as they are now."""
-        return {field.name: field.dataType.simpleString() for field in self._read().schema}
-
     def evolve(self, schema: TableSchema) -> None:
         """Add the columns the table lacks. Anything but an addition is a definite error."""
-        added = added_columns(self.columns(), schema)
+        added = added_columns(lake_columns(self._read().schema), schema)
         if added:
-            listed = ", ".join(f"{quote(column.name)} {column.type}" for column in added)
-            self.spark.sql(f"alter table {self._name} add columns ({listed})")
+            self.spark.sql(f"alter table {self._name} add columns ({_ddl(added)})")
 
     def rows_of(self, keys: pa.Table) -> pa.Table:
         """The rows with these keys; `keys` has one column for each key column."""
@@ -91,7 +98,7 @@ class DeltaTable:
     def replace_with(self, states: DataFrame, schema: TableSchema, stamp: Stamp) -> None:
         """Make `states`, none of which may lean on the base, the table's whole content."""
         kept = states.where("not _deleted").select([quote(name) for name in schema.names])
-        self.replace(kept, stamp, new_shape=False)
+        self._replace(kept, stamp, new_shape=False)
 
     def frame(self, rows: pa.Table) -> DataFrame:
         """Rows in this table's session."""
@@ -122,10 +129,12 @@ class DeltaTable:
     def _merge(self, states: DataFrame, schema: TableSchema, stamp: Stamp, bounds: tuple[object, object]) -> None:
         self.spark.conf.set(USER_METADATA, stamp.to_json())
         first = sf.col(f"t.{quote(schema.key[0])}")
-        matches = ~sf.col("s._fresh") & first.between(sf.lit(bounds[0]), sf.lit(bounds[1]))
+        matches = ~sf.col("s._fresh")
+        if schema.column(schema.key[0]).type in BOUNDED_TYPES:
+            matches &= first.between(sf.lit(bounds[0]), sf.lit(bounds[1]))
         for name in schema.key:
             matches &= sf.col(f"t.{quote(name)}") == sf.col(f"s.{quote(name)}")
-        updates: dict[str, str | Column] = {quote(name): "null" for name in self.columns()}
+        updates: dict[str, str | Column] = {quote(name): "null" for name in self._read().columns}
         inserts: dict[str, str | Column] = {quote(name): _whole(name) for name in schema.names}
         (
             delta.tables.DeltaTable.forPath(self.spark, str(self._path))
@@ -171,8 +180,8 @@ def _bounds(states: pa.Table, column: str) -> tuple[object, object]:
     return extremes["min"].as_py(), extremes["max"].as_py()
 
 
-def _ddl(schema: TableSchema) -> str:
-    return ", ".join(f"{quote(column.name)} {column.type}" for column in schema.columns)
+def _ddl(columns: Sequence[TableColumn]) -> str:
+    return ", ".join(f"{quote(column.name)} {column.type} comment {_literal(comment(column))}" for column in columns)
 
 
 def key_columns(states: pa.Table, key: Sequence[str]) -> pa.Table:

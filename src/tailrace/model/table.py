@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 
 @dataclass(frozen=True, order=True)
@@ -27,8 +27,10 @@ class Column:
     binary date timestamp timestamp_ntz`."""
     source_type: str
     """As the source writes it: `numeric(12,2)`, `order_status`, `text[]`."""
-    missing: str | None = None
-    """What rows older than the column show for it: the default it was added with. None means null."""
+    number: int = field(default=0, compare=False)
+    """The source's own number for the column, which a rename keeps and a new column never gets; 0 if unknown."""
+    missing: str | None = field(default=None, compare=False)
+    """What rows older than the column may show for it: the default it was added with. None means null."""
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ class InitialSnapshot:
         chunks = self._chunks[info.table]
         rows = read_chunks(self._spark, self._plan.dsn, exported.name, chunks, schema)
         with explained():
-            table.replace(rows, Stamp(exported.lsn, info.relation))
+            table.copy(rows, schema, Stamp(exported.lsn, info.relation))
 
     def _chunks_done(self, table: TableId) -> int:
         """From Spark's own count of finished tasks: the stage that has one task a chunk."""

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.errors import DefiniteError
+from tailrace.lake.evolve import require_followable
 from tailrace.log.reader import SchemaVersion
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.postgres.pgoutput import decode, decoded_schema
@@ -71,28 +72,13 @@ def _target(schemas: list[TableSchema]) -> TableSchema:
     newest = schemas[-1]
     columns: dict[str, Column] = {column.name: column for column in newest.columns}
     for older, newer in itertools.pairwise(schemas):
-        _refuse_rename(older, newer)
+        require_followable(older.columns, newer)
+    if not newest.key or any(schema.key != newest.key for schema in schemas):
+        raise DefiniteError(f"{newest.table}: the primary key changed", "start a new lake in an empty folder")
     for schema in reversed(schemas[:-1]):
         for column in schema.columns:
-            if columns.setdefault(column.name, column).type != column.type:
-                raise DefiniteError(
-                    f"{newest.table}: column {column.name} changed from {column.source_type} "
-                    f"to {columns[column.name].source_type}",
-                    "start a new lake in an empty folder",
-                )
+            columns.setdefault(column.name, column)
     return replace(newest, columns=tuple(columns.values()))
-
-
-def _refuse_rename(older: TableSchema, newer: TableSchema) -> None:
-    """A new name in an old one's place is a rename: neither a drop nor an addition would keep its values."""
-    if len(older.columns) != len(newer.columns):
-        return
-    for before, after in zip(older.columns, newer.columns, strict=True):
-        if before.name != after.name and before.name not in newer.names and after.name not in older.names:
-            raise DefiniteError(
-                f"{newer.table}: column {before.name} was renamed to {after.name}",
-                "rename it back, or start a new lake in an empty folder",
-            )
 
 
 def conform(batch: pa.RecordBatch, target: TableSchema) -> pa.RecordBatch:

@@ -99,8 +99,6 @@ WITHOUT_PROBLEM = {
     "create table t1 partition of t for values from (0) to (9)",
     "a partition with full": "create table t (id int primary key, n int) partition by range (id); "
     "create table t1 partition of t for values from (0) to (9); alter table t1 replica identity full",
-    "full with a deferrable key": "create table t (id int primary key deferrable, n int); "
-    "alter table t replica identity full",
 }
 WITH_PROBLEM = {
     "no key": "create table t (id int, n int)",
@@ -169,3 +167,10 @@ def test_a_column_named_like_one_of_ours_is_a_problem(conn: psycopg.Connection) 
     conn.execute("create table t (id int primary key, _OP int, _mine int)")
     (problem,) = problems(described(conn))
     assert problem.message == "column _op of table public.t has a name that Tailrace uses"
+
+
+def test_a_deferrable_key_is_refused_even_under_identity_full(conn: psycopg.Connection) -> None:
+    info = publish_and_update(
+        conn, "create table t (id int primary key deferrable, v int); alter table t replica identity full"
+    )
+    assert [problem.message for problem in problems(info)] == ["the primary key of table public.t is deferrable"]

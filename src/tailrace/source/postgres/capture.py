@@ -22,14 +22,14 @@ import psycopg
 import pyarrow as pa
 from psycopg import pq, sql
 
-from tailrace.errors import DefiniteError, TransientError
+from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.log.writer import LogBlockedError, LogWriter
 from tailrace.model.kind import Kind
 from tailrace.model.lsn import Lsn
 from tailrace.source.postgres import catalog
 from tailrace.source.postgres.connection import connect
-from tailrace.source.postgres.identity import identify
+from tailrace.source.postgres.identity import identify, require_timeline
 from tailrace.source.postgres.slot import find_slot
 from tailrace.source.postgres.stream import StreamEncoder
 
@@ -52,6 +52,7 @@ class CaptureOptions:
     slot: str
     publication: str
     log: Path
+    timeline: int = 1
     keep_seconds: float = 24 * 3600.0
     """How long the log keeps what every consumer has acknowledged."""
 
@@ -130,7 +131,7 @@ class Receiver(threading.Thread):
                 break
             else:
                 self._inbox.put(messages)
-                raise TransientError(f"the server ended the stream: {_reason(self._pgconn)}")
+                raise _ending(self._pgconn)
         if messages:
             self._inbox.put(messages)
         return bool(messages)
@@ -181,6 +182,7 @@ def _stream(
 ) -> None:
     # A connection that streams takes no more commands, not even the commit that `with` would send.
     with connect(options.dsn) as catalog_conn, closing(connect(options.dsn, replication=True)) as conn:
+        require_timeline(options.timeline, identify(conn).timeline)
         _check_continuity(catalog_conn, options.slot, writer)
         writer.abandon_active()
         _start_replication(conn, options, writer.head.lsn)
@@ -270,5 +272,12 @@ def _start_replication(conn: psycopg.Connection, options: CaptureOptions, lsn: L
     raise DefiniteError(f"cannot stream from slot {options.slot}: {reason}")
 
 
-def _reason(pgconn: pq.abc.PGconn) -> str:
-    return " ".join(pgconn.error_message.decode(errors="replace").split()) or "connection closed"
+def _ending(pgconn: pq.abc.PGconn) -> TailraceError:
+    """Why the server ended the stream."""
+    result = pgconn.get_result()
+    state = result.error_field(pq.DiagnosticField.SQLSTATE) if result else None
+    text = (result.error_message if result else b"") or pgconn.error_message
+    reason = " ".join(text.decode(errors="replace").split()) or "connection closed"
+    if state is not None and state.startswith(b"42"):
+        return DefiniteError(f"the server refuses to stream: {reason}", "see what changed in the database")
+    return TransientError(f"the server ended the stream: {reason}")

@@ -43,6 +43,7 @@ class ColumnInfo:
     name: str
     type: DeclaredType
     is_generated: bool
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,11 @@ class _Keys:
 
     primary: Mapping[int, frozenset[str]]
     immediate: Mapping[int, frozenset[str]]
-    """Primary keys that are not deferrable: only those identify rows by default."""
+    """Primary keys that are not deferrable: only their rows can be told apart within a transaction."""
     identity: Mapping[int, frozenset[str]]
 
     def of(self, relation: int, replica_identity: str) -> frozenset[str]:
-        chosen = {"d": self.immediate, "i": self.identity, "f": self.primary}.get(replica_identity, {})
+        chosen = {"d": self.immediate, "i": self.identity, "f": self.immediate}.get(replica_identity, {})
         return chosen.get(relation, frozenset())
 
 
@@ -168,7 +169,7 @@ def type_info(conn: psycopg.Connection, oids: Iterable[int]) -> dict[int, TypeIn
 def schema_of(info: TableInfo) -> TableSchema:
     """The table's shape as the stream will tell it: generated columns are not in the stream."""
     columns = tuple(
-        Column(column.name, column.type.lake, column.type.source_type)
+        Column(column.name, column.type.lake, column.type.source_type, column.number)
         for column in info.columns
         if not column.is_generated
     )
@@ -181,8 +182,15 @@ def describe_relation(conn: psycopg.Connection, relation: Relation) -> TableSche
     types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
     key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
     schema = schema_from_relation(relation, types, key)
-    missing: dict[str, str] = dict(conn.execute(QUERIES["missing"], {"oid": relation.oid}).fetchall())
-    return replace(schema, columns=tuple(replace(c, missing=missing.get(c.name)) for c in schema.columns))
+    rows = conn.execute(QUERIES["numbers"], {"oid": relation.oid}).fetchall()
+    known = {name: (number, missing) for name, number, missing in rows}
+    return replace(
+        schema, columns=tuple(_numbered(column, *known.get(column.name, (0, None))) for column in schema.columns)
+    )
+
+
+def _numbered(column: Column, number: int, missing: str | None) -> Column:
+    return replace(column, number=number, missing=missing)
 
 
 def schema_from_relation(
@@ -219,10 +227,10 @@ def _keys(conn: psycopg.Connection, oids: Sequence[int]) -> _Keys:
 
 def _columns(conn: psycopg.Connection, oids: Sequence[int]) -> Mapping[int, list[ColumnInfo]]:
     rows = conn.execute(QUERIES["columns"], {"oids": list(oids)}).fetchall()
-    types = declared_types(conn, [(type_oid, typmod) for _, _, type_oid, typmod, _ in rows])
+    types = declared_types(conn, [(type_oid, typmod) for _, _, type_oid, typmod, _, _ in rows])
     found: dict[int, list[ColumnInfo]] = defaultdict(list)
-    for relation, name, type_oid, typmod, is_generated in rows:
-        found[relation].append(ColumnInfo(name, types[type_oid, typmod], is_generated))
+    for relation, name, type_oid, typmod, is_generated, number in rows:
+        found[relation].append(ColumnInfo(name, types[type_oid, typmod], is_generated, number))
     return found
 
 

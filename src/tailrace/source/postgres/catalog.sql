@@ -13,7 +13,7 @@ from pg_class c
 where c.oid = any(%(oids)s::oid[]);
 
 -- columns: the columns of some tables, in order
-select a.attrelid::bigint, a.attname, a.atttypid::bigint, a.atttypmod, a.attgenerated <> ''
+select a.attrelid::bigint, a.attname, a.atttypid::bigint, a.atttypmod, a.attgenerated <> '', a.attnum
 from pg_attribute a
 where a.attrelid = any(%(oids)s::oid[]) and a.attnum > 0 and not a.attisdropped
 order by a.attrelid, a.attnum;
@@ -62,7 +62,11 @@ from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = %(namespace)s and c.relname = %(table)s;
 
--- missing: columns that were added with a default which older rows show though it is not stored in them
-select attname, (attmissingval::text::text[])[1]
+-- numbers: the number of each column, and the value that rows older than the column may show for it
+select attname, attnum,
+       case
+         when atthasmissing then (attmissingval::text::text[])[1]
+         when attnotnull or atthasdef or attidentity <> '' then 'its default'
+       end
 from pg_attribute
-where attrelid = %(oid)s and atthasmissing and not attisdropped;
+where attrelid = %(oid)s and attnum > 0 and not attisdropped;

@@ -78,9 +78,7 @@ def _reader(dsn: str, exported_snapshot: str, chunk: Chunk) -> Iterator[psycopg.
             _hold(conn, chunk.part)
             yield conn
         except (psycopg.errors.UndefinedObject, psycopg.errors.InvalidParameterValue):
-            raise DefiniteError(
-                f"the exported snapshot {exported_snapshot} is gone", "run the same command again to copy anew"
-            ) from None
+            raise TransientError(f"the exported snapshot {exported_snapshot} is gone") from None
         except psycopg.errors.InsufficientPrivilege as error:
             raise _refused(error, chunk.part, conn.info.user) from None
         except psycopg.OperationalError as error:

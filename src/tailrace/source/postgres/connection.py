@@ -17,6 +17,9 @@ OUTPUT_SETTINGS = {
     "extra_float_digits": "3",
     "TimeZone": "UTC",
     "bytea_output": "hex",
+    # A copy may take longer than the time limits an administrator sets for applications.
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
 }
 
 
@@ -31,6 +34,8 @@ def connect(dsn: str, *, replication: bool = False, autocommit: bool = True) -> 
             "it looks like postgresql://user:password@host:5432/database",
         ) from None
     extra: dict[str, str] = {
+        "keepalives_idle": "30",
+        "tcp_user_timeout": "60000",
         "client_encoding": "UTF8",
         "application_name": "tailrace",
         "options": f"{given.get('options') or ''} {options}".strip(),

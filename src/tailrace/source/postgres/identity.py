@@ -27,7 +27,7 @@ class Identity:
 
     @property
     def log_identity(self) -> dict[str, str]:
-        """What a log and a lake must agree on. The timeline may change: a promoted standby goes on."""
+        """What a log and a lake must agree on."""
         return {"source": "postgres", "system_identifier": self.system_identifier, "database": self.database}
 
 
@@ -35,6 +35,15 @@ def identify(replication_conn: psycopg.Connection) -> Identity:
     row = replication_conn.execute("IDENTIFY_SYSTEM").fetchone()
     assert row is not None
     return Identity(system_identifier=str(row[0]), timeline=int(row[1]), database=str(row[3]))
+
+
+def require_timeline(known: int, found: int) -> None:
+    """A promoted standby may lack the end of what we have read, and reuse its positions for other changes."""
+    if found != known:
+        raise DefiniteError(
+            f"the server is on timeline {found}, not {known}: after a failover it may lack changes that we have",
+            "start a new lake in an empty folder",
+        )
 
 
 def require_streaming(conn: psycopg.Connection, dsn: str) -> Identity:

@@ -35,15 +35,16 @@ def problems(info: TableInfo) -> list[Problem]:
 
 def _no_identity(info: TableInfo) -> Problem:
     table, name = info.table, quoted(info.table)
-    if info.replica_identity == "f":
+    if info.replica_identity in "df" and info.primary_key:
+        # Two rows may have the same key until the commit: changes by key would hit the wrong one.
+        message = f"the primary key of table {table} is deferrable"
+    elif info.replica_identity == "f":
         message = f"table {table} has no primary key: its rows cannot be told apart"
-    elif info.replica_identity == "d" and info.primary_key:
-        return Problem(f"the primary key of table {table} is deferrable", f"alter table {name} replica identity full")
     elif info.primary_key:
         return Problem(f"table {table} has no replica identity", f"alter table {name} replica identity default")
     else:
         message = f"table {table} has no primary key"
-    return Problem(message, f"alter table {name} add primary key (…), or exclude the table")
+    return Problem(message, f"alter table {name} add primary key (…) that is not deferrable, or exclude the table")
 
 
 def _problems_of_part(part: Part, info: TableInfo) -> list[Problem]:

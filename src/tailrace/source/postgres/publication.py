@@ -25,7 +25,13 @@ def published_tables(conn: psycopg.Connection, name: str) -> set[TableId] | None
             f"alter publication {name} set (publish = 'insert, update, delete, truncate')",
         )
     rows = conn.execute(QUERIES["publication_tables"], {"publication": name}).fetchall()
-    return {TableId(namespace, table) for namespace, table in rows}
+    partial = [TableId(namespace, table) for namespace, table, is_partial in rows if is_partial]
+    if partial:
+        raise DefiniteError(
+            f"publication {name} sends only some rows or columns of {partial[0]}: the copy would not be exact",
+            f"alter publication {name} set table {partial[0]}, or name another one with --publication",
+        )
+    return {TableId(namespace, table) for namespace, table, _ in rows}
 
 
 def ensure_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableId], *, ours: bool) -> list[TableId]:

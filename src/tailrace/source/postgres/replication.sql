@@ -1,7 +1,7 @@
 -- slot: what the server knows of one logical slot
-select database, plugin, active_pid, confirmed_flush_lsn::text, wal_status
+select database, plugin, active_pid, confirmed_flush_lsn::text, wal_status, slot_type, current_database()
 from pg_replication_slots
-where slot_name = %(slot)s and slot_type = 'logical';
+where slot_name = %(slot)s;
 
 -- open_transactions: who holds transactions open, oldest first
 select pid, usename, xact_start::timestamptz(0)::text, left(query, 60)
@@ -16,9 +16,16 @@ from pg_publication
 where pubname = %(publication)s;
 
 -- publication_tables: the tables of a publication
-select schemaname, tablename
-from pg_publication_tables
-where pubname = %(publication)s;
+select t.schemaname, t.tablename,
+       to_jsonb(t) ->> 'rowfilter' is not null
+         or exists (
+           select from pg_publication_rel r
+           join pg_publication p on p.oid = r.prpubid
+           where p.pubname = t.pubname and to_jsonb(r) ->> 'prattrs' is not null
+             and r.prrelid = format('%%I.%%I', t.schemaname, t.tablename)::regclass
+         ) as is_partial
+from pg_publication_tables t
+where t.pubname = %(publication)s;
 
 -- server: who this server is, and whether it can stream
 select current_database(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,9 +48,20 @@ def find_slot(conn: psycopg.Connection, name: str) -> Slot | None:
     row = conn.execute(QUERIES["slot"], {"slot": name}).fetchone()
     if row is None:
         return None
+    if row[5] != "logical":
+        raise DefiniteError(f"slot {name} is a physical slot", "choose another name with --slot")
+    if row[0] != row[6]:
+        raise DefiniteError(f"slot {name} belongs to database {row[0]}", "choose another name with --slot")
     if row[1] != "pgoutput":
         raise DefiniteError(f"slot {name} uses the plugin {row[1]}, not pgoutput", "choose another name with --slot")
     return Slot(name, row[0], row[2], Lsn.parse(row[3]), row[4])
+
+
+def require_slot_name(name: str) -> None:
+    if not re.fullmatch("[a-z0-9_]{1,63}", name):
+        raise DefiniteError(
+            f"{name!r} cannot be a slot's name", "use up to 63 lowercase letters, digits and underscores"
+        )
 
 
 def create_slot(dsn: str, name: str) -> Lsn:
