@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tailrace.connector.status import Phase, StreamStatus
+from tailrace.model.cut import PublishedCut
 from tailrace.snapshot.initial import TableProgress
 
 PLAIN_SECONDS = 5.0
@@ -35,6 +37,7 @@ class TerminalWatcher:
         self._tasks: dict[str, object] = {}
         self._live: Live | None = None
         self._printed_at = 0.0
+        self._shown: PublishedCut | None = None
 
     def __enter__(self) -> TerminalWatcher:
         return self
@@ -42,7 +45,7 @@ class TerminalWatcher:
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
-        self._bars.stop()
+        self._stop_bars()
 
     def say(self, line: str) -> None:
         self._console.print(f"[dim]·[/dim] {line}", highlight=False)
@@ -53,12 +56,16 @@ class TerminalWatcher:
             if self._console.is_terminal:
                 self._bars.start()
         else:
-            self._bars.stop()
+            self._stop_bars()
         if phase is Phase.RUNNING:
             self.say("streaming; Ctrl-C stops after the current batch")
         if phase is Phase.STOPPED and self._live is not None:
             self._live.stop()
             self._live = None
+
+    def _stop_bars(self) -> None:
+        if self._bars.live.is_started:
+            self._bars.stop()
 
     def snapshot(self, tables: Sequence[TableProgress]) -> None:
         for table in tables:
@@ -66,8 +73,8 @@ class TerminalWatcher:
             if name not in self._tasks:
                 self._tasks[name] = self._bars.add_task(name, total=table.chunks, rows=table.rows_estimated)
             self._bars.update(self._tasks[name], completed=table.chunks_done)  # type: ignore[arg-type]
-        if not self._console.is_terminal and self._is_due():
-            done, total = sum(t.chunks_done for t in tables), sum(t.chunks for t in tables)
+        done, total = sum(t.chunks_done for t in tables), sum(t.chunks for t in tables)
+        if not self._console.is_terminal and total and (done == total or self._is_due()):
             self.say(f"{done} of {total} chunks copied")
 
     def streaming(self, status: StreamStatus) -> None:
@@ -76,8 +83,9 @@ class TerminalWatcher:
                 self._live = Live(console=self._console, refresh_per_second=4)
                 self._live.start()
             self._live.update(_line(status))
-        elif self._is_due():
-            self._console.print(_line(status))
+        elif status.cut != self._shown and self._is_due():
+            self._shown = status.cut
+            self._console.print("  ".join(_parts(status)), highlight=False, soft_wrap=True)
 
     def _is_due(self) -> bool:
         if time.monotonic() - self._printed_at < PLAIN_SECONDS:
@@ -88,14 +96,18 @@ class TerminalWatcher:
 
 def _line(status: StreamStatus) -> Table:
     line = Table.grid(padding=(0, 2))
-    line.add_row(
+    line.add_row(*_parts(status))
+    return line
+
+
+def _parts(status: StreamStatus) -> list[str]:
+    return [
         f"  published [bold]{status.cut.lsn}[/bold]",
         f"transaction {status.cut.seq:,} of {status.log_seq:,}",
         f"{status.changes_per_second:,.0f} changes/s",
         f"lag {status.lag_seconds:.1f} s, {_bytes(status.lag_bytes)}",
-        f"[yellow]{status.problem}[/yellow]" if status.problem else "",
-    )
-    return line
+        *([f"[yellow]{escape(status.problem)}[/yellow]"] if status.problem else []),
+    ]
 
 
 def _bytes(count: float) -> str:

@@ -47,8 +47,10 @@ class Applier:
         for table, version in stood:
             table.seq = self._seq_of(reader, table.table, version)
         self._require_log(reader)
-        if cut is None or any(_is_newer(str(table.table), version, cut) for table, version in stood):
-            cut = self.advance(reader, max(table.seq for table in self._tables), _snapshot_point(versions), time_us)
+        newest = max(table.seq for table in self._tables)
+        if cut is None or newest > cut.seq or any(_is_newer(str(t.table), version, cut) for t, version in stood):
+            # Some tables are ahead of the cut, by a snapshot or because we died before the cut was written.
+            cut = self.advance(reader, newest, _snapshot_point(versions), time_us)
         return cut
 
     @property

@@ -80,7 +80,9 @@ class TableApplier:
         """The last transaction the table contains."""
 
     def apply(self, reader: LogReader, upto: int, lsn: Lsn) -> None:
-        """Publish (seq, upto] in one commit; no commit if nothing concerns the table."""
+        """Publish (seq, upto] in one commit; no commit if nothing concerns the table or it is there already."""
+        if upto <= self.seq:
+            return
         shape = touched_shape(reader, self.table, self.seq, upto, self._relation)
         if shape is not None:
             self.delta.evolve(shape.target)

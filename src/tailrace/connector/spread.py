@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from tailrace.errors import TransientError
 from tailrace.lake.compact import compact
 from tailrace.lake.events import events
+from tailrace.lake.frames import spark_schema
 from tailrace.log.playback import read
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
@@ -52,10 +52,10 @@ class SpreadTail:
         empty = events(decoded_schema(shape.target).empty_table(), shape.target.key, columns)
         plan = spark.createDataFrame([(number, piece.to_json()) for number, piece in enumerate(pieces)])
         found = plan.repartitionByRange(len(pieces), plan.columns[0]).mapInArrow(
-            _reader_of_events(reader.path, shape, after, upto, last), from_arrow_schema(empty.schema)
+            _reader_of_events(reader.path, shape, after, upto, last), spark_schema(empty.schema)
         )
         self.states: DataFrame = found.repartition(len(pieces), "_key").mapInArrow(
-            _compactor(columns, empty.schema), from_arrow_schema(compact(empty, columns).schema)
+            _compactor(columns, empty.schema), spark_schema(compact(empty, columns).schema)
         )
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.lake.evolve import added_columns, comment, lake_columns
+from tailrace.lake.frames import frame_of
 from tailrace.lake.stamp import Stamp
 from tailrace.model.table import Column as TableColumn
 from tailrace.model.table import TableSchema
@@ -88,7 +89,7 @@ class DeltaTable:
 
     def rows_of(self, keys: pa.Table) -> pa.Table:
         """The rows with these keys; `keys` has one column for each key column."""
-        wanted = self.spark.createDataFrame(keys)
+        wanted = frame_of(self.spark, keys)
         return self._read().join(wanted.hint("broadcast"), list(keys.column_names), "left_semi").toArrow()
 
     def newest_version(self) -> int:
@@ -102,12 +103,12 @@ class DeltaTable:
 
     def frame(self, rows: pa.Table) -> DataFrame:
         """Rows in this table's session."""
-        return self.spark.createDataFrame(rows)
+        return frame_of(self.spark, rows)
 
     def publish(self, states: pa.Table, schema: TableSchema, stamp: Stamp) -> None:
         """Fold compacted states into the table in one commit."""
         only_new = pc.all(pc.and_(states.column("_fresh"), pc.invert(states.column("_deleted")))).as_py()
-        frame = self.spark.createDataFrame(states.drop_columns(["_origin"]))
+        frame = self.frame(states.drop_columns(["_origin"]))
         self._fold(frame, schema, stamp, None if only_new else _bounds(states, schema.key[0]))
 
     def publish_frame(self, states: DataFrame, schema: TableSchema, stamp: Stamp) -> None:

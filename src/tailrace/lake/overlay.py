@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.lake.delta import key_columns, quote
+from tailrace.lake.frames import frame_of
 from tailrace.lake.moved import fill_moved
 
 
@@ -24,11 +25,11 @@ def overlay(spark: SparkSession, base: DataFrame, states: pa.Table, key: Sequenc
     touched = key_columns(states, key)
     kept = base
     if touched.num_rows:
-        kept = base.join(spark.createDataFrame(touched).hint("broadcast"), list(key), "left_anti")
+        kept = base.join(frame_of(spark, touched).hint("broadcast"), list(key), "left_anti")
     upserts = states.filter(pc.invert(states.column("_deleted"))).drop_columns(["_deleted", "_fresh", "_origin"])
     partial = pc.is_valid(upserts.column("_unchanged"))
     whole = upserts.filter(pc.invert(partial)).drop_columns(["_unchanged"])
-    kept = _union(kept, spark.createDataFrame(whole) if whole.num_rows else None)
+    kept = _union(kept, frame_of(spark, whole) if whole.num_rows else None)
     completed = _completed(spark, base, upserts.filter(partial), key)
     return _union(kept, completed)
 
@@ -41,7 +42,7 @@ def _completed(spark: SparkSession, base: DataFrame, partial: pa.Table, key: Seq
     """Rows that left columns out, filled from the published row of the same key."""
     if not partial.num_rows:
         return None
-    newer = spark.createDataFrame(partial).alias("newer").hint("broadcast")
+    newer = frame_of(spark, partial).alias("newer").hint("broadcast")
     joined = base.alias("base").join(newer, [sf.col(f"base.{quote(k)}") == sf.col(f"newer.{quote(k)}") for k in key])
     columns = []
     for name in partial.column_names:
@@ -56,4 +57,4 @@ def _completed(spark: SparkSession, base: DataFrame, partial: pa.Table, key: Seq
 
 
 def _rows_of(spark: SparkSession, base: DataFrame, keys: pa.Table) -> pa.Table:
-    return base.join(spark.createDataFrame(keys).hint("broadcast"), list(keys.column_names), "left_semi").toArrow()
+    return base.join(frame_of(spark, keys).hint("broadcast"), list(keys.column_names), "left_semi").toArrow()

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
+from tailrace.lake.frames import spark_schema
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres import chunks as source
 from tailrace.source.postgres.chunks import Chunk
@@ -28,4 +28,4 @@ def read_chunks(
 
     listed = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(chunks)]
     plan = spark.createDataFrame(listed, "number int, chunk binary").repartitionByRange(len(listed), "number")
-    return plan.mapInArrow(read, from_arrow_schema(source.chunk_schema(schema)))
+    return plan.mapInArrow(read, spark_schema(source.chunk_schema(schema)))

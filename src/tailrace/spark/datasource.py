@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tailrace.errors import DefiniteError
+from tailrace.lake.frames import spark_schema
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
@@ -85,7 +85,7 @@ class TailraceDataSource(DataSource):
 
     def schema(self) -> StructType:
         shape = self._shape()
-        return from_arrow_schema(decoded_schema(shape.target) if shape else TRANSACTIONS)
+        return spark_schema(decoded_schema(shape.target) if shape else TRANSACTIONS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _BatchReader(self._log, self._shape(), self._number("startseq"), self._number("endseq"))

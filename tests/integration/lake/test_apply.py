@@ -32,13 +32,14 @@ from tailrace.source.postgres.slot import create_slot
 TABLES = ["public.wide", "public.pair", "public.full"]
 
 SETUP = """
-create table wide (id bigint primary key, amount numeric(12,2), at timestamptz, note text, big text);
+create table wide (id bigint primary key, amount numeric(12,2), at timestamptz, local timestamp, note text, big text);
 alter table wide alter column big set storage external;
 create table pair (a int, b text, v double precision, primary key (a, b));
 create table "full" (id int primary key, big text, v int);
 alter table "full" alter column big set storage external;
 alter table "full" replica identity full;
-insert into wide select n, n / 3.0, now(), 'n' || n, case when n % 5 = 0 then repeat(md5(n::text), 200) end
+insert into wide
+  select n, n / 3.0, now(), '2024-03-31 02:30:00', 'n' || n, case when n % 5 = 0 then repeat(md5(n::text), 200) end
   from generate_series(1, 500) n;
 insert into pair select n % 20, 'b' || n, n / 7.0 from generate_series(1, 300) n;
 insert into "full" select n, repeat(md5(n::text), 150), n from generate_series(1, 100) n;
@@ -46,10 +47,10 @@ insert into "full" select n, repeat(md5(n::text), 150), n from generate_series(1
 
 ROUNDS = {
     "inserts, updates and deletes of the same keys": """
-        insert into wide select n, n, now(), '', null from generate_series(501, 700) n;
+        insert into wide select n, n, now(), now()::timestamp, '', null from generate_series(501, 700) n;
         update wide set amount = amount * 2 where id % 3 = 0;
         delete from wide where id % 7 = 0;
-        insert into wide select n, 0, null, null, 'again' from generate_series(7, 70, 7) n;
+        insert into wide select n, 0, null, null, null, 'again' from generate_series(7, 70, 7) n;
         delete from pair where a < 3; update pair set v = 'NaN' where a = 5;
     """,
     "large values that the source leaves out": """
@@ -63,7 +64,7 @@ ROUNDS = {
         update wide set id = id + 100000, note = 'moved twice' where id > 100000;
         update pair set b = b || '!' where a = 7;
         update "full" set id = id + 1000 where id % 9 = 0;
-        insert into wide select n, 1, null, 'in a place that became free', null from generate_series(25, 475, 50) n;
+        insert into wide select n, 1, null, null, 'in a freed place', null from generate_series(25, 475, 50) n;
     """,
     "truncates in the middle of other changes": """
         insert into pair values (900, 'gone', 1);
@@ -75,7 +76,7 @@ ROUNDS = {
         alter table wide add column extra int;
         update wide set extra = 1 where id < 50;
         alter table wide drop column note;
-        insert into wide values (900000, 1, null, 'big', 2);
+        insert into wide values (900000, 1, null, null, 'big', 2);
     """,
 }
 

@@ -171,6 +171,6 @@ def test_a_column_named_like_one_of_ours_is_a_problem(conn: psycopg.Connection) 
 
 def test_a_deferrable_key_is_refused_even_under_identity_full(conn: psycopg.Connection) -> None:
     info = publish_and_update(
-        conn, "create table t (id int primary key deferrable, v int); alter table t replica identity full"
+        conn, "create table t (id int primary key deferrable, n int); alter table t replica identity full"
     )
     assert [problem.message for problem in problems(info)] == ["the primary key of table public.t is deferrable"]
