@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
@@ -23,9 +24,10 @@ from demo import shop
 from demo.compare import compare, render
 from demo.embedded import EmbeddedPostgres
 from tailrace.errors import TailraceError
+from tailrace.lake.cuts import Cuts
 from tailrace.log.reader import LogReader
 from tailrace.model.lsn import Lsn
-from tailrace.spark.session import session
+from tailrace.spark.session import BRIEF_JVM, session
 
 # Far more than anything here takes; a machine that is busy with other things needs it.
 PATIENCE_SECONDS = 180
@@ -52,7 +54,7 @@ def demo(
     2. Runs `tailrace sync` on it while orders come in: first a snapshot, then the stream.
     Meanwhile an order is placed and read back from the lake.
 
-    3. Stops sync, catches up with `tailrace sync --once`, compares every row.
+    3. Ends the orders, waits until the last one is published, stops sync, compares every row.
 
     A second run goes on where the first one stopped, without a new snapshot;
     `--clean` starts afresh. The exit code is 0 if source and lake are equal, 1 if
@@ -79,29 +81,28 @@ def _run(folder: Path, seconds: float, per_second: float) -> bool:
         dsn = server.create_database("shop")
         console.print("shop loaded" if shop.load(dsn) else "shop of the last run found: this run goes on from there")
         _heading(f"tailrace sync {dsn} {lake}")
-        with _sync(dsn, lake, "--publish-every", "15") as sync, shop.Workload(dsn, per_second) as workload:
-            spark = session()
-            _wait_for_cut(sync, lake)
-            _warm_up(spark, lake)
-            first_read = _read_live(dsn, spark, lake)
-            _let_run(sync, seconds)
-            second_read = _read_live(dsn, spark, lake)
+        with _sync(dsn, lake) as sync:
+            with shop.Workload(dsn, per_second) as workload:
+                spark = session()
+                _wait_for_cut(sync, lake)
+                _warm_up(spark, lake)
+                first_read = _read_live(dsn, spark, lake)
+                _let_run(sync, seconds)
+                second_read = _read_live(dsn, spark, lake)
+            _wait_until_published(dsn, sync, lake)
         _heading("live read: an order, seen in the lake while the workload went on")
         _show(*first_read)
         _show(*second_read)
         console.print(f"workload: {workload.committed} transactions committed, {workload.rolled_back} rolled back")
-        _heading(f"tailrace sync --once {dsn} {lake}")
-        with _sync(dsn, lake, "--once") as sync:
-            sync.wait()
         return _compare(dsn, spark, lake)
 
 
 @contextmanager
-def _sync(dsn: str, lake: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+def _sync(dsn: str, lake: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`tailrace sync` as a user runs it, on this terminal. Leaving sends it Ctrl-C and waits for it."""
-    command = [str(Path(sys.executable).with_name("tailrace")), "sync", dsn, str(lake), *options]
+    command = [str(Path(sys.executable).with_name("tailrace")), "sync", dsn, str(lake)]
     # Its own process group: a Ctrl-C meant for the demo reaches sync through the demo, once.
-    process = subprocess.Popen(command, process_group=0)
+    process = subprocess.Popen(command, process_group=0, env=os.environ | {"TAILRACE_JVM_OPTIONS": BRIEF_JVM})
     try:
         yield process
     finally:
@@ -129,6 +130,19 @@ def _wait_for_cut(sync: subprocess.Popen[bytes], lake: Path) -> None:
             raise DemoError(f"tailrace sync ended with exit code {sync.returncode}")
         if time.monotonic() > deadline:
             raise DemoError(f"tailrace sync has published nothing for {PATIENCE_SECONDS} seconds")
+        time.sleep(0.1)
+
+
+def _wait_until_published(dsn: str, sync: subprocess.Popen[bytes], lake: Path) -> None:
+    """Until everything that is committed now is in a published cut."""
+    with psycopg.connect(dsn) as connection:
+        _wait_for_log(connection, lake)
+    last = LogReader(lake / "_tailrace" / "log").head.seq
+    cuts = Cuts(lake / "_tailrace" / "cuts.jsonl")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (newest := cuts.newest()) is None or newest.seq < last:
+        if sync.poll() is not None or time.monotonic() > deadline:
+            raise DemoError("tailrace sync did not publish the last transactions")
         time.sleep(0.1)
 
 

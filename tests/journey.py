@@ -11,9 +11,10 @@ from pathlib import Path
 from tests.postgres import wait_until
 
 from tailrace.lake.cuts import Cuts
+from tailrace.spark.session import BRIEF_JVM
 
 RUN_SECONDS = 240
-QUICK_JVM = "-XX:+UseSerialGC -Xmn192m -XX:TieredStopAtLevel=1"
+QUICK_JVM = BRIEF_JVM
 
 
 def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:

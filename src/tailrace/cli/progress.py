@@ -38,6 +38,7 @@ class TerminalWatcher:
         self._live: Live | None = None
         self._printed_at = 0.0
         self._shown: PublishedCut | None = None
+        self._chunks_told = 0
 
     def __enter__(self) -> TerminalWatcher:
         return self
@@ -74,7 +75,8 @@ class TerminalWatcher:
                 self._tasks[name] = self._bars.add_task(name, total=table.chunks, rows=table.rows_estimated)
             self._bars.update(self._tasks[name], completed=table.chunks_done)  # type: ignore[arg-type]
         done, total = sum(t.chunks_done for t in tables), sum(t.chunks for t in tables)
-        if not self._console.is_terminal and total and (done == total or self._is_due()):
+        if not self._console.is_terminal and total and done != self._chunks_told and (done == total or self._is_due()):
+            self._chunks_told = done
             self.say(f"{done} of {total} chunks copied")
 
     def streaming(self, status: StreamStatus) -> None:

@@ -104,7 +104,8 @@ class CaptureProcess:
     def _listen(self) -> None:
         assert self._child.stdout is not None
         for line in self._child.stdout:
-            self.report = Report(**json.loads(line))
+            report = Report(**json.loads(line))
+            self.report = report if report.message else None
 
 
 def main() -> int:

@@ -53,6 +53,7 @@ class Sync:
         self._settings = settings
         self._watcher = watcher
         self._stopping = threading.Event()
+        self._told: str | None = None
 
     def stop(self) -> None:
         """End after the current batch. Any thread, any signal handler."""
@@ -79,7 +80,11 @@ class Sync:
             stack.callback(spark.stop)
             try:
                 reader = self._open_log(home, capture)
-                self._snapshot(spark, home, tables, capture)
+                try:
+                    self._snapshot(spark, home, tables, capture)
+                except DefiniteError:
+                    watcher.say(f"slot {source.slot} goes on holding WAL; to give up: tailrace drop DSN LAKE")
+                    raise
                 self._apply(conn, spark, home, reader, tables, capture)
             except StopRequest:
                 pass
@@ -122,8 +127,12 @@ class Sync:
         return LogReader(home.log)
 
     def _pause(self, capture: CaptureProcess) -> None:
-        """A moment's wait. Raises what capture died of, or that we are to stop."""
+        """A moment's wait. Raises what capture died of, or that we are to stop; tells what it struggles with."""
         capture.check()
+        problem = capture.report.message if capture.report else None
+        if problem is not None and problem != self._told:
+            self._watcher.say(problem)
+        self._told = problem
         if self._stopping.wait(POLL_SECONDS):
             raise StopRequest
 

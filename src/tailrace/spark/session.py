@@ -56,9 +56,9 @@ SETTINGS = {
     ),
 }
 
-_QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
-_LAZY_COMPILER = (
-    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+BRIEF_JVM = "-XX:+UseSerialGC -Xmn192m -XX:TieredStopAtLevel=1"
+LASTING_JVM = (
+    "-XX:+UseSerialGC -Xmn192m -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
 """The optimising compiler takes half the processor time of a Spark that runs for a minute: short runs
@@ -82,7 +82,7 @@ def session(log_path: Path | None = None, *, brief: bool = True) -> SparkSession
     builder = SparkSession.builder.master("local[*]").appName("tailrace")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    options = f"-XX:+UseSerialGC -Xmn192m {_QUICK_COMPILER if brief else _LAZY_COMPILER}"
+    options = BRIEF_JVM if brief else LASTING_JVM
     builder = builder.config("spark.driver.extraJavaOptions", os.environ.get("TAILRACE_JVM_OPTIONS", options))
     builder = builder.config("spark.sql.shuffle.partitions", str(cores))
     builder = builder.config("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "tailrace-warehouse"))

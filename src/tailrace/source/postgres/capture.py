@@ -152,7 +152,8 @@ class Receiver(threading.Thread):
 
 
 def run(options: CaptureOptions, stopping: threading.Event, report: Callable[[str], None]) -> None:
-    """Capture until `stopping` is set. Reconnects for ever on transient errors, saying so."""
+    """Capture until `stopping` is set. Reconnects for ever on transient errors, saying so; says nothing, in an
+    empty report, when it streams."""
     pause_seconds = 0.5
     writer: LogWriter | None = None
     try:
@@ -186,6 +187,7 @@ def _stream(
         _check_continuity(catalog_conn, options.slot, writer)
         writer.abandon_active()
         _start_replication(conn, options, writer.head.lsn)
+        report("")
         encoder = StreamEncoder(
             writer.last_commit_lsn, lambda relation: catalog.describe_relation(catalog_conn, relation)
         )
