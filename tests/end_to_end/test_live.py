@@ -14,6 +14,8 @@ import tailrace
 from tailrace.model.lsn import Lsn
 
 ROUNDS = 8
+ROUNDS_MAX = 60
+PUBLISHES = 3
 FRESH_SECONDS = 2.0
 TABLES = ("a", "b", "c")
 
@@ -30,7 +32,7 @@ def test_a_transaction_over_three_tables_is_seen_whole_and_within_two_seconds_wh
         sync = start("sync", database, str(lake), "--publish-every", "0.1")
         wait_for_cuts(sync, lake, 1)
         delays = []
-        for number in range(1, ROUNDS + 1):
+        for number in range(1, ROUNDS_MAX + 1):
             begun_at = _commit_round(conn, number)
             committed = time.monotonic()
             early = fresh = tailrace.cut(spark, lake)
@@ -41,10 +43,12 @@ def test_a_transaction_over_three_tables_is_seen_whole_and_within_two_seconds_wh
                 seen = _rounds(cut)
                 newest = number if cut.lsn >= begun_at else number - 1
                 assert seen == [(newest, 301 if newest else 3000)] * 3, f"round {number}: {seen}"
-        published = len(cuts(lake).all())
+            published = len(cuts(lake).all())
+            if number >= ROUNDS and published > PUBLISHES:
+                break
         assert interrupt(sync)[0] == 0
     print("seconds from commit to a cut that has it:", [f"{delay:.2f}" for delay in delays])
-    assert published >= 3, "the publisher hardly ran"
+    assert published > PUBLISHES, "the publisher hardly ran"
     # The first read in a session also opens the tables.
     assert max(delays[1:]) < FRESH_SECONDS, delays
 

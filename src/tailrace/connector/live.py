@@ -27,7 +27,8 @@ from tailrace.model.cut import PublishedCut
 from tailrace.model.lsn import Lsn
 from tailrace.model.table import TableId
 
-TAIL_BYTES_MAX = 2 << 20
+TAIL_BYTES_MAX = 8 << 20
+"""To open a newer base takes seconds once; this many changes cost a read a fraction of one."""
 
 _last_base: WeakKeyDictionary[SparkSession, dict[Path, PublishedCut]] = WeakKeyDictionary()
 
