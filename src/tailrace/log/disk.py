@@ -5,11 +5,18 @@ Nothing here decides anything. `write` writes all or raises; the caller knows ho
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 Bytes = bytes | bytearray | memoryview
+
+_SYNC_FILE_RANGE = getattr(ctypes.CDLL(None), "sync_file_range", None)
+"""Linux has it, Python does not call it."""
+_SYNC_FILE_RANGE_WRITE = 2
+if _SYNC_FILE_RANGE is not None:
+    _SYNC_FILE_RANGE.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 
 
 class Disk:
@@ -36,6 +43,11 @@ class Disk:
     def sync(self, descriptor: int) -> None:
         """The file's bytes and its length are on the disk when this returns."""
         os.fdatasync(descriptor)
+
+    def start_write_out(self, descriptor: int, offset: int, length: int) -> None:
+        """Have the kernel begin to write these bytes to the disk. Only a hint: nothing is durable before `sync`."""
+        if _SYNC_FILE_RANGE is not None:
+            _SYNC_FILE_RANGE(descriptor, offset, length, _SYNC_FILE_RANGE_WRITE)
 
     def replace(self, source: Path, target: Path) -> None:
         os.replace(source, target)
@@ -107,6 +119,10 @@ class AppendFile:
         if self._torn:
             self._disk.truncate(self._descriptor, self.size)
             self._torn = False
+
+    def start_write_out(self, start: int) -> None:
+        """Have the disk begin with what lies behind `start`."""
+        self._disk.start_write_out(self._descriptor, start, self.size - start)
 
     def sync(self) -> None:
         self._disk.sync(self._descriptor)

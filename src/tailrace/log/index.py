@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from tailrace.log.record import Array
+from tailrace.log.record import Array, distinct
 
 TRANSACTION = np.dtype(
     [
@@ -121,10 +121,9 @@ def load_rows(path: Path, dtype: np.dtype[Any], skip: int, count: int) -> Array:
 
 def table_bits(relations: Array) -> int:
     """A set of tables as 64 bits; tables that share a bit are only read in vain."""
-    bits = (relations.astype(np.uint64) * _FACTORS[0] >> np.uint64(58)).astype(np.int64)
-    counts = np.bincount(bits, minlength=64)
-    counts[0] -= np.count_nonzero(relations == 0)
-    return int((np.uint64(1) << np.flatnonzero(counts).astype(np.uint64)).sum())
+    tables = distinct(relations)
+    bits = tables[tables != 0].astype(np.uint64) * _FACTORS[0] >> np.uint64(58)
+    return int(np.bitwise_or.reduce(np.uint64(1) << bits))
 
 
 def seal_transactions(rows: Array, lists: Array) -> Array:
@@ -162,16 +161,19 @@ def list_owners(rows: Array) -> tuple[Array, Array]:
 
 def _row_checks(rows: Array) -> Array:
     words = np.ascontiguousarray(rows).view(np.uint64).reshape(len(rows), rows.dtype.itemsize // 8)[:, :-1]
-    mixed: Array = (words ^ (words >> np.uint64(29))) * _FACTORS[: words.shape[1]]
-    checks: Array = mixed.sum(axis=1, dtype=np.uint64) + _FACTORS[-1]
+    checks: Array = (words ^ (words >> np.uint64(29))) @ _FACTORS[: words.shape[1]] + _FACTORS[-1]
     return checks
 
 
 def _list_checks(rows: Array, lists: Array) -> Array:
-    owner, is_aborted = list_owners(rows)
-    checks = np.zeros(len(rows), dtype=np.uint64)
-    mixed = (lists[: len(owner)] + is_aborted.astype(np.uint64)) * _FACTORS[0]
-    np.add.at(checks, owner, mixed ^ (mixed >> np.uint64(31)))
+    counts = rows["relations"] + rows["aborted"]
+    ends = np.cumsum(counts)
+    values = lists[: ends[-1] if len(ends) else 0]
+    if rows["aborted"].any():
+        values = values + list_owners(rows)[1].astype(np.uint64)
+    mixed = values * _FACTORS[0]
+    totals = np.append(np.uint64(0), np.cumsum(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64))
+    checks: Array = totals[ends] - totals[ends - counts]
     return checks
 
 

@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.log.index import TRANSACTION, Derived, Mark
-from tailrace.log.record import Array, Columns
+from tailrace.log.record import Array, Columns, offsets
 from tailrace.log.row_lists import RowLists
 from tailrace.log.runs import Runs, group
-from tailrace.model.commit import CommitPayload
 from tailrace.model.kind import Kind
 from tailrace.model.lsn import Lsn
 
@@ -27,7 +26,8 @@ UNKNOWN_POSITION = -1
 """First position of a transaction that began in a segment which is no longer there."""
 
 _SCHEMA, _WINDOW, _KEEPALIVE = np.uint8(Kind.SCHEMA), np.uint8(Kind.WINDOW), np.uint8(Kind.KEEPALIVE)
-_COMMIT_BYTES = len(CommitPayload(Lsn(0), Lsn(0), 0).to_bytes())
+_COMMIT = np.dtype([("commit_lsn", ">u8"), ("end_lsn", ">u8"), ("time_us", ">i8")])
+"""A `CommitPayload`, as it is on disk."""
 
 
 @dataclass(frozen=True)
@@ -266,9 +266,11 @@ def _is_shared(runs: Runs, outside: Array) -> Array:
 
 
 def _commit_payloads(columns: Columns, commit_rows: Array) -> Array:
-    layout = np.dtype([("commit_lsn", ">u8"), ("end_lsn", ">u8"), ("time_us", ">i8")])
-    if (columns.size[commit_rows] != _COMMIT_BYTES).any():
+    if (columns.size[commit_rows] != _COMMIT.itemsize).any():
         raise ValueError("a COMMIT without a commit payload")
-    taken = columns.payload.take(pa.array(commit_rows))
-    data = taken.buffers()[2]
-    return np.frombuffer(data, dtype=layout, count=len(commit_rows)) if data else np.zeros(0, dtype=layout)
+    if not len(commit_rows):
+        return np.zeros(0, dtype=_COMMIT)
+    data, size = columns.payload.buffers()[2], _COMMIT.itemsize
+    # An item starts at every byte; those that are commits are taken.
+    everywhere = np.ndarray(data.size - size + 1, dtype=f"V{size}", buffer=data, strides=(1,))
+    return everywhere[offsets(columns.payload)[commit_rows]].view(_COMMIT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ RECORD_BYTES_FIXED = 33
 
 BATCH_BYTES_MAX = 8 << 20
 """The size at which a flush is cut into several batches, so that a reader holds one and stays small."""
+
+COUNTED_MAX = 1 << 22
+"""So many counters are worth filling where values would have to be sorted."""
 
 Array = npt.NDArray[Any]
 
@@ -60,6 +63,18 @@ def offsets(payload: pa.BinaryArray) -> Array:
         return np.zeros(1, dtype=np.int32)
     raw = np.frombuffer(payload.buffers()[1], dtype=np.int32)
     return raw[payload.offset : payload.offset + len(payload) + 1]
+
+
+def relations_of(batch: pa.RecordBatch) -> Array:
+    """The table of each row, without copying."""
+    return cast(Array, batch.column(4).to_numpy(zero_copy_only=True))
+
+
+def distinct(values: Array) -> Array:
+    """The distinct values, sorted. Small ones are counted, which is several times faster than sorting them."""
+    if values.max(initial=0) < COUNTED_MAX:
+        return np.flatnonzero(np.bincount(values.astype(np.int64)))
+    return np.unique(values)
 
 
 def conform(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -31,7 +31,7 @@ from tailrace.log.layout import (
     segment_positions,
 )
 from tailrace.log.ledger import Ledger
-from tailrace.log.record import BATCH_BYTES_MAX, Columns
+from tailrace.log.record import BATCH_BYTES_MAX, relations_of
 from tailrace.log.segment import Frame, SegmentHeader, SegmentReader
 
 _CHUNK_BYTES = 8 << 20
@@ -100,7 +100,7 @@ def _observe(
             end = group[-1].offset + group[-1].head.bytes
             if index is not None:
                 for frame, batch in zip(group, batches, strict=True):
-                    index.add_frame(frame.head, frame.offset, table_bits(Columns.of(batch).relation))
+                    index.add_frame(frame.head, frame.offset, table_bits(relations_of(batch)))
                 index.add(derived)
                 index.drain()
         return header, end

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tailrace.log.record import RECORD_BYTES_FIXED, Array, Columns, offsets
+from tailrace.log.record import COUNTED_MAX, RECORD_BYTES_FIXED, Array, Columns, distinct, offsets
 from tailrace.model.kind import Kind
 
 # As NumPy's own numbers: comparing a column with an enum member costs several times more.
@@ -92,6 +92,7 @@ def _whole_transactions(columns: Columns) -> Runs | None:
     start = offsets(columns.payload)
     changes = last - first - 1
     fresh = np.flatnonzero((relation[1:] != relation[:-1]) & (relation[1:] != 0)) + 1
+    run = np.repeat(np.arange(count), last - first + 1)
     nothing = np.zeros(count, dtype=np.int64)
     return Runs(
         xid=xid[first],
@@ -105,7 +106,7 @@ def _whole_transactions(columns: Columns) -> Runs | None:
         changes=changes,
         bytes=(start[last] - start[first + 1]).astype(np.int64) + RECORD_BYTES_FIXED * changes,
         undos=nothing,
-        relations=_pairs(np.searchsorted(last, fresh), relation[fresh]),
+        relations=_pairs(run[fresh], relation[fresh], count),
         aborted=Pairs(nothing[:0], nothing[:0].astype(np.uint64)),
         order=slice(None),
     )
@@ -141,8 +142,8 @@ def _any_records(columns: Columns) -> Runs:
         changes=changes,
         bytes=_sum(np.where(change, size, 0), first, last) + RECORD_BYTES_FIXED * changes,
         undos=_count(run[quiet[kind[quiet] == _UNDO]], len(first)),
-        relations=_pairs(run[fresh], table[fresh]),
-        aborted=_pairs(run[aborting], columns.sub_xid[order][aborting]),
+        relations=_pairs(run[fresh], table[fresh], len(first)),
+        aborted=_pairs(run[aborting], columns.sub_xid[order][aborting], len(first)),
         order=order,
     )
 
@@ -172,14 +173,19 @@ def _count(runs: Array, count: int) -> Array:
     return np.bincount(runs, minlength=count)
 
 
-def _pairs(run: Array, value: Array) -> Pairs:
-    value = value.astype(np.uint64)
-    if value.max(initial=0) < 1 << 32:
-        # Both halves fit into one number, and sorting numbers is much faster than sorting pairs.
-        key = np.sort(run.astype(np.uint64) << np.uint64(32) | value)
-        key = key[_differs(key)]
-        return Pairs((key >> np.uint64(32)).astype(np.int64), key & np.uint64(0xFFFFFFFF))
+def _pairs(run: Array, value: Array, runs: int) -> Pairs:
+    values = distinct(value)
+    if values.max(initial=0) < COUNTED_MAX and runs * len(values) < COUNTED_MAX:
+        return _counted_pairs(run, value.astype(np.int64), values)
     order = np.lexsort((value, run))
-    run, value = run[order], value[order]
+    run, value = run[order], value[order].astype(np.uint64)
     fresh = _differs(run) | _differs(value)
     return Pairs(run[fresh], value[fresh])
+
+
+def _counted_pairs(run: Array, value: Array, values: Array) -> Pairs:
+    rank = np.zeros(values.max(initial=0) + 1, dtype=np.int64)
+    rank[values] = np.arange(len(values))
+    found = np.flatnonzero(np.bincount(run * len(values) + rank[value]))
+    run, place = np.divmod(found, max(1, len(values)))
+    return Pairs(run, values[place].astype(np.uint64))

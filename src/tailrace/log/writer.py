@@ -1,7 +1,8 @@
 """The writer: records become durable here, in the order they are appended.
 
-`append` buffers, `flush` writes and syncs; the sync of the segment is the one point at which records become durable.
-The index and the head follow it and can be derived again, so a crash anywhere leaves whole flushes and nothing else.
+`append` takes records and may write them already, so that the disk works while the writer counts; `flush` writes the
+rest and syncs. The sync of the segment is the one point at which records become durable. The index and the head follow
+it and can be derived again, so a crash anywhere leaves whole flushes, and at most whole batches of the one under way.
 
 When the disk is full or the quota is reached, `flush` raises `LogBlockedError` and keeps what is buffered; the caller
 stops reading from the source and calls `flush` again, which goes on as soon as there is space. One thread.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,10 +29,11 @@ from tailrace.log.layout import create, create_or_check, segment_path
 from tailrace.log.ledger import Base, Ledger
 from tailrace.log.lock import WriterLock
 from tailrace.log.own_records import rollbacks, schemas
-from tailrace.log.record import Columns, conform, pieces, weigh
+from tailrace.log.record import conform, relations_of
 from tailrace.log.recovery import Recovered, recover
 from tailrace.log.retention import Retention, SegmentEvent, disk_bytes, wipe
 from tailrace.log.segment import SegmentHeader
+from tailrace.log.unsynced import WRITE_AHEAD_BYTES, Unsynced
 from tailrace.model.lsn import Lsn
 
 
@@ -79,8 +82,7 @@ class LogWriter:
         self._disk = disk
         self._clock = clock
         self._encoder = Encoder(options.compression)
-        self._buffer: list[pa.RecordBatch] = []
-        self._buffer_bytes = 0
+        self._unsynced = Unsynced(self._encoder)
         self._derived: list[Derived] = []
         self._next: _NextSegment | None = None
         self._listeners: list[Callable[[SegmentEvent], None]] = []
@@ -131,6 +133,7 @@ class LogWriter:
             self._segment = AppendFile(self._disk, segment_path(self.path, recovered.position), recovered.size)
             self._segment.rewind(recovered.size)
             self._segment.sync()
+            self._durable_bytes = recovered.size
             self._index = recovered.index
         self._sealed_bytes = disk_bytes(self.path) - self._segment.size - self._index.size
         self._publish_head()
@@ -158,11 +161,16 @@ class LogWriter:
         batch = conform(batch)
         if batch.num_rows == 0:
             return
-        if self.blocked and self._buffer_bytes >= self._options.buffer_bytes_max:
+        if self.blocked and self._unsynced.bytes >= self._options.buffer_bytes_max:
             raise LogBlockedError(self.blocked)
-        self._derived.append(self._ledger.observe(batch))
-        self._buffer.append(batch)
-        self._buffer_bytes += weigh(batch)
+        self._unsynced.add(batch)
+        try:
+            self._write_ahead()
+            derived = self._ledger.observe(batch)
+        except BaseException:
+            self._unsynced.drop_last(self._segment)
+            raise
+        self._derived.append(derived)
 
     def abandon_active(self) -> None:
         """Forget all unfinished transactions, for good: the source will send again those that still matter."""
@@ -176,9 +184,9 @@ class LogWriter:
         """
         try:
             self._finish_roll()
-            if self._buffer:
+            if self._unsynced:
                 self._require_quota()
-                self._write_buffer()
+                self._write_and_sync()
             self._index.drain()
             if self._durable != self._published:
                 self._publish_head()
@@ -227,46 +235,53 @@ class LogWriter:
         self._listeners.append(listener)
 
     def close(self) -> None:
-        """Let go of the files and the lock. What was not flushed is gone."""
+        """Let go of the files and the lock. What was not flushed is not durable, and may be gone."""
         self._segment.close()
         self._index.close()
         self._head_file.close()
         self._lock.release()
 
+    def _write_ahead(self) -> None:
+        """Write what waits if it is worth a write; where there is no room it waits for the flush, which says why."""
+        is_ready = self.blocked is None and self._next is None and self._is_within_quota()
+        if is_ready and self._unsynced.bytes_waiting >= WRITE_AHEAD_BYTES:
+            start = self._segment.size
+            with suppress(OSError):
+                self._unsynced.write(self._segment, self._durable.position)
+                self._segment.start_write_out(start)
+
     def _require_quota(self) -> None:
-        quota = self._options.quota_bytes
-        if quota is None or self._used_bytes() + self._buffer_bytes <= quota:
+        if self._is_within_quota():
             return
         self.retain()
-        if self._used_bytes() + self._buffer_bytes > quota:
+        if not self._is_within_quota():
             holder = Retention(self.path, self._disk, Consumers(self.path, self._disk)).holder(self._ledger.base.floor)
+            quota = self._options.quota_bytes
             self.blocked = f"the log in {self.path} has reached its quota of {quota} bytes: {holder}"
             raise LogBlockedError(self.blocked, "let the consumer go on, or raise the quota")
+
+    def _is_within_quota(self) -> bool:
+        quota = self._options.quota_bytes
+        return quota is None or self._used_bytes() + self._unsynced.bytes_waiting <= quota
 
     def _used_bytes(self) -> int:
         return self._sealed_bytes + self._segment.size + self._index.size
 
-    def _write_buffer(self) -> None:
-        """Write all frames and sync them, or leave the segment as it was."""
-        durable_bytes = self._segment.size
-        position = flush = self._durable.position
-        frames = []
+    def _write_and_sync(self) -> None:
+        """Make all that was appended durable, or leave the segment as it was."""
+        unsynced = self._unsynced
         try:
-            for batch in pieces(self._buffer):
-                head, content = self._encoder.encode(batch, position, flush)
-                frames.append((head, self._segment.size, table_bits(Columns.of(batch).relation)))
-                self._segment.append([content])
-                position = head.position_next
+            unsynced.write(self._segment, self._durable.position)
             self._segment.sync()
         except BaseException:
-            self._segment.rewind(durable_bytes)
+            unsynced.rewind(self._segment, self._durable_bytes)
             raise
-        self._durable = self._ledger.base
-        for frame in frames:
+        self._durable, self._durable_bytes = self._ledger.base, self._segment.size
+        for frame in unsynced.frames:
             self._index.add_frame(*frame)
         for derived in self._derived:
             self._index.add(derived)
-        self._buffer, self._buffer_bytes, self._derived = [], 0, []
+        self._unsynced, self._derived = Unsynced(self._encoder), []
 
     def _publish_head(self) -> None:
         base = self._durable
@@ -322,7 +337,7 @@ class LogWriter:
             segment.append([following.header.to_bytes()])
             if following.carried is not None and following.derived is not None:
                 head, content = self._encoder.encode(following.carried, position, position)
-                index.add_frame(head, segment.size, table_bits(Columns.of(following.carried).relation))
+                index.add_frame(head, segment.size, table_bits(relations_of(following.carried)))
                 index.add(following.derived)
                 segment.append([content])
             segment.sync()
@@ -334,6 +349,7 @@ class LogWriter:
             raise
         segment.path = target
         self._segment, self._index = segment, index
+        self._durable_bytes = segment.size
         self._header, self._durable = following.header, following.after
 
     def _notify(self, what: str, path: Path) -> None:

@@ -10,6 +10,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +48,7 @@ class LogMachine(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         for module, size in (("record", 400), ("playback", 1500), ("recovery", 1500)):
             self.patch.setattr(f"tailrace.log.{module}.BATCH_BYTES_MAX", size)
+        self.patch.setattr("tailrace.log.writer.WRITE_AHEAD_BYTES", 700)
 
     @initialize()
     def open(self) -> None:
@@ -58,8 +60,35 @@ class LogMachine(RuleBasedStateMachine):
 
     # What the source does
 
-    @rule(seed=SEEDS, count=st.integers(1, 40))
-    def append(self, seed: int, count: int) -> None:
+    @rule(seed=SEEDS, count=st.integers(1, 40), call=st.none() | st.integers(0, 6))
+    def append(self, seed: int, count: int, call: int | None) -> None:
+        """Records are taken, also when the disk has no room for them just now."""
+        if call is not None:
+            self.disk.fault = fails_at(call)
+        self.writer.append(batch(self._invent_some(seed, count)))
+        self.disk.fault = lambda operation: None
+
+    @rule(seed=SEEDS, count=st.integers(1, 40), call=st.integers(0, 6))
+    def cut_the_power_while_appending(self, seed: int, count: int, call: int) -> None:
+        self.disk.fault = fails_at(call, PowerCutError())
+        with suppress(PowerCutError):
+            self.writer.append(batch(self._invent_some(seed, count)))
+        self.disk.fault = lambda operation: None
+        self.writer.close()
+        self.disk.crash(_chooser(seed))
+        self._recover()
+
+    @rule(seed=SEEDS, count=st.integers(1, 20))
+    def append_what_no_source_may_send(self, seed: int, count: int) -> None:
+        """None of it is taken, neither now nor after a restart."""
+        known, next_xid = len(self.records), self.next_xid
+        fresh = self._invent_some(seed, count)
+        with pytest.raises(ValueError, match="which has not begun"):
+            self.writer.append(batch([*fresh, Record(Kind.INSERT, 1 << 40, relation=1, payload=b"x" * 900)]))
+        del self.records[known:]
+        self.next_xid = next_xid
+
+    def _invent_some(self, seed: int, count: int) -> list[Record]:
         fresh = []
         chance = random.Random(seed)
         active = dict.fromkeys(interpret(self.records).active)
@@ -71,7 +100,7 @@ class LogMachine(RuleBasedStateMachine):
                 active.pop(record.xid, None)
             fresh.append(record)
             self.records.append(record)
-        self.writer.append(batch(fresh))
+        return fresh
 
     def _invent(self, chance: random.Random, active: list[int]) -> Record:
         """A record that a source might send next."""
