@@ -30,7 +30,8 @@ from tailrace.model.table import TableId
 TAIL_BYTES_MAX = 8 << 20
 """To open a newer base takes seconds once; this many changes cost a read a fraction of one."""
 
-_last_base: WeakKeyDictionary[SparkSession, dict[Path, PublishedCut]] = WeakKeyDictionary()
+_last_base: WeakKeyDictionary[SparkSession, dict[str, PublishedCut]] = WeakKeyDictionary()
+"""By the log's id, which a lake that is built anew in the same place does not have."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def cut(
     seq = None if published else _wanted_seq(reader, point)
     base = home.cuts.newest(lambda cut: (seq is None or cut.seq <= seq) and _is_at_or_before(cut, point))
     if base is not None and seq is not None:
-        base = _convenient_base(spark, home, reader, base, seq)
+        base = _convenient_base(spark, reader, base, seq)
     if base is None:
         raise DefiniteError(
             "nothing has been published yet" if as_of is None else f"the lake has no cut as old as {as_of}",
@@ -82,15 +83,13 @@ def cut(
     return found
 
 
-def _convenient_base(
-    spark: SparkSession, home: LakeHome, reader: LogReader, newest: PublishedCut, seq: int
-) -> PublishedCut:
+def _convenient_base(spark: SparkSession, reader: LogReader, newest: PublishedCut, seq: int) -> PublishedCut:
     """The cut this session read last, while its tail is short; else the newest.
 
     Any published cut before `seq` gives the same rows. To open a version that was just published
     takes Spark longer than to lay a few thousand more changes over one that is open.
     """
-    used = _last_base.setdefault(spark, {}).get(home.path)
+    used = _last_base.setdefault(spark, {}).get(reader.id)
     if (
         used is not None
         and used.seq <= newest.seq
@@ -99,7 +98,7 @@ def _convenient_base(
         and reader.bytes_between(used.seq, seq) <= TAIL_BYTES_MAX
     ):
         return used
-    _last_base[spark][home.path] = newest
+    _last_base[spark][reader.id] = newest
     return newest
 
 

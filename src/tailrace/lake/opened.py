@@ -17,7 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 KEPT_BYTES_MAX = 32 << 20
 KEPT_TABLES_MAX = 32
 
-_kept: WeakKeyDictionary[SparkSession, OrderedDict[tuple[str, int], DataFrame]] = WeakKeyDictionary()
+_Key = tuple[str, int, int]
+"""Path, version, and when it was made: another table may be built in the same place."""
+_kept: WeakKeyDictionary[SparkSession, OrderedDict[_Key, DataFrame]] = WeakKeyDictionary()
 
 
 def open_version(spark: SparkSession, path: str, version: int, *, keep: bool) -> DataFrame:
@@ -25,14 +27,15 @@ def open_version(spark: SparkSession, path: str, version: int, *, keep: bool) ->
     if not keep:
         return _read(spark, path, version)
     kept = _kept.setdefault(spark, OrderedDict())
-    frame = kept.pop((path, version), None)
+    wanted = (path, version, _made_ns(path, version))
+    frame = kept.pop(wanted, None)
     if frame is None:
         for other in [key for key in kept if key[0] == path]:
             kept.pop(other).unpersist()
         frame = _read(spark, path, version)
         if _bytes(path) <= KEPT_BYTES_MAX:
             frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    kept[path, version] = frame
+    kept[wanted] = frame
     while len(kept) > KEPT_TABLES_MAX:
         kept.popitem(last=False)[1].unpersist()
     return frame
@@ -40,6 +43,11 @@ def open_version(spark: SparkSession, path: str, version: int, *, keep: bool) ->
 
 def _read(spark: SparkSession, path: str, version: int) -> DataFrame:
     return spark.read.format("delta").option("versionAsOf", version).load(path)
+
+
+def _made_ns(path: str, version: int) -> int:
+    commit = Path(path, "_delta_log", f"{version:020d}.json")
+    return commit.stat().st_mtime_ns if commit.exists() else 0
 
 
 def _bytes(path: str) -> int:
