@@ -22,7 +22,8 @@ from tailrace.log.writer import LogWriter
 from tailrace.model.kind import Kind
 
 SMALL = 100_000
-STRETCHES = 200
+STRETCH = 10_000
+"""Changes that the large transactions add at a time: what is held is one flush, whatever the transaction's size."""
 RSS_MB_MAX = 400
 SIZES = (2_000_000, 10_000_000)
 
@@ -33,11 +34,13 @@ def write(path: Path, size: int) -> None:
     large, lost = 1, 2
     writer.append(workload.control(Kind.BEGIN, large))
     writer.append(workload.control(Kind.BEGIN, lost))
-    for stretch in range(STRETCHES):
+    stretches = size // STRETCH
+    for stretch in range(stretches):
         for xid in (large, lost):
-            writer.append(workload.changes(xid, size // STRETCHES))
+            writer.append(workload.changes(xid, STRETCH))
             writer.flush()
-        writer.append(workload.transactions(10 + stretch * SMALL // STRETCHES, SMALL // STRETCHES))
+        first, following = (SMALL * number // stretches for number in (stretch, stretch + 1))
+        writer.append(workload.transactions(10 + first, following - first))
         writer.flush()
     writer.append(workload.control(Kind.ROLLBACK, lost))
     writer.append(workload.control(Kind.COMMIT, large, lsn=1 << 40))
@@ -52,7 +55,7 @@ def play(path: Path, size: int) -> None:
     rows = 0
     for piece in reader.ranges(0, upto, 64 << 20):
         rows += sum(batch.num_rows for batch in read(path, piece, 0, upto))
-    expected = size // STRETCHES * STRETCHES + SMALL * workload.CHANGES_PER_TRANSACTION
+    expected = size // STRETCH * STRETCH + SMALL * workload.CHANGES_PER_TRANSACTION
     if (upto, rows) != (SMALL + 1, expected):
         raise AssertionError(f"{upto} transactions with {rows} changes came back, not {SMALL + 1} with {expected}")
 

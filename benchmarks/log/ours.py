@@ -35,5 +35,6 @@ def playback(path: Path) -> tuple[float, int]:
     return time.perf_counter() - start, rows
 
 
-def segment_bytes(path: Path) -> int:
-    return sum(file.stat().st_size for file in path.glob("*.arrows"))
+def segment_bytes(path: Path) -> bytes:
+    """All that the segments hold, one after the other."""
+    return b"".join(file.read_bytes() for file in sorted(path.glob("*.arrows")))

@@ -11,9 +11,9 @@ from tailrace.log.record import RECORD
 from tailrace.model.kind import Kind
 
 CHANGES_PER_TRANSACTION = 20
-CHANGES_IN_A_ROW = 5
-"""A statement changes several rows of one table."""
 TABLES = 8
+FIRST_TABLE = 16384
+"""Where Postgres starts to number what users make."""
 PAYLOAD_BYTES = 120
 """About a seven-column row as Postgres sends it."""
 
@@ -28,8 +28,7 @@ def transactions(first_xid: int, count: int) -> pa.RecordBatch:
     kind[:, 0], kind[:, -1] = Kind.BEGIN, Kind.COMMIT
     size = np.full((count, width), PAYLOAD_BYTES, dtype=np.int32)
     size[:, 0], size[:, -1] = 0, 24
-    table = 1 + (np.arange(count)[:, None] + np.arange(width) // CHANGES_IN_A_ROW) % TABLES
-    relation = np.where(kind == Kind.INSERT, table, 0).astype(np.uint32)
+    relation = np.where(kind == Kind.INSERT, _tables((count, width)), 0).astype(np.uint32)
     payload = _payload(size.ravel(), np.arange(first_xid, first_xid + count), kind.ravel() == Kind.COMMIT)
     return _batch(xid, kind.ravel(), relation.ravel(), payload)
 
@@ -38,7 +37,7 @@ def changes(xid: int, count: int) -> pa.RecordBatch:
     """Changes of one transaction."""
     size = np.full(count, PAYLOAD_BYTES, dtype=np.int32)
     kind = np.full(count, Kind.INSERT, dtype=np.uint8)
-    relation = (1 + np.arange(count) % TABLES).astype(np.uint32)
+    relation = _tables((count,)).astype(np.uint32)
     return _batch(np.full(count, xid, dtype=np.uint64), kind, relation, _payload(size, np.zeros(0), kind == 0))
 
 
@@ -47,6 +46,11 @@ def control(kind: Kind, xid: int, lsn: int = 0) -> pa.RecordBatch:
     is_commit = np.array([kind == Kind.COMMIT])
     payload = _payload(np.where(is_commit, 24, 0).astype(np.int32), np.array([lsn] * int(is_commit[0])), is_commit)
     return _batch(np.array([xid], np.uint64), np.array([kind], np.uint8), np.zeros(1, np.uint32), payload)
+
+
+def _tables(shape: tuple[int, ...]) -> Any:
+    """A table for each change, whatever the one before it was."""
+    return FIRST_TABLE + 11 * _RANDOM.integers(0, TABLES, shape)
 
 
 def _payload(size: Any, commit_lsns: Any, is_commit: Any) -> pa.Array:
