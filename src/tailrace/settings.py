@@ -25,4 +25,9 @@ class SyncSettings:
     chunk_bytes_max: int = 32 << 20
     log_keep_seconds: float = 24 * 3600.0
     """How long changes stay readable in the log after they have been published."""
+    log_quota_bytes: int | None = None
+    """How much disk the log may take; at this, nothing more is taken from the source until there is room."""
+    log_compression: str | None = None
+    """`lz4` or `zstd`."""
+    log_segment_bytes_max: int = 256 << 20
     tables_in_parallel: int = 2

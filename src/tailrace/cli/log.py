@@ -1,131 +1,261 @@
-"""`tailrace log`: look into a transaction log. Nothing here changes a log but `rebuild-index`."""
+"""`tailrace log`: look into a transaction log. Nothing here changes a log but `rebuild-index`.
+
+Exit codes: 0 done, 1 `verify` found something wrong, 2 an error with a hint.
+"""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
-from tailrace.log.consumers import Consumers
+from tailrace.cli.errors import shown_errors
+from tailrace.cli.log_tables import counted, holder_table, print_table, record_table, segment_table, summary_table
+from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
-from tailrace.log.survey import describe, kind_name, lag, lsn_text, position_of, records, segments
+from tailrace.log.survey import (
+    holders,
+    position_of,
+    positions,
+    records,
+    require_position,
+    segments,
+    table_names,
+    totals,
+)
+from tailrace.log.verify import Report, unfinished
 from tailrace.log.verify import rebuild_index as rebuild
-from tailrace.log.verify import unfinished
 from tailrace.log.verify import verify as check
 
-app = typer.Typer(no_args_is_help=True)
+PAYLOAD_BYTES_ON_TERMINAL = 200
+PAYLOAD_BYTES_ELSEWHERE = 10_000
 
-LogPath = Annotated[Path, typer.Argument(metavar="PATH", help="The log's folder.")]
+_HELP = """Look into a transaction log: what waits between a source and its lake.
 
-_SHOWN_MAX = 10
+A lake keeps its log in `LAKE/_tailrace/log`. All commands may run while it is being written, except
+`rebuild-index`; only that one changes anything.
+
+- A *sequence number* counts finished transactions in commit order, from 1.
+- A *position* counts records, from 0. A segment's file is named by its first one.
+- A *consumer* is a reader that acknowledges, by name, the sequence number up to which it needs nothing more; a *pin*
+  keeps everything behind a sequence number until a read has ended.
+
+Example: `tailrace log ls ./lake/_tailrace/log`
+
+Exit codes: 0 done, 1 `verify` found something wrong, 2 an error with a hint.
+"""
+
+app = typer.Typer(help=_HELP, no_args_is_help=True)
+
+
+def _number(text: str) -> int:
+    """Also as these commands print it: 1,204."""
+    return int(text.replace(",", ""))
+
+
+LogPath = Annotated[Path, typer.Argument(metavar="PATH", help="The log's folder: LAKE/_tailrace/log.")]
 
 
 @app.command()
 def ls(path: LogPath) -> None:
-    """List the segments, the consumers and the pins."""
-    reader = LogReader(path)
-    table = Table(
-        Column("segment", no_wrap=True), "positions", "transactions", "bytes", "index bytes", "created", box=None
-    )
-    for segment in segments(reader):
-        table.add_row(
-            segment.path.name,
-            f"{segment.position}-{segment.position_stop}",
-            f"{segment.after + 1}-{segment.upto}" if segment.upto > segment.after else "none",
-            f"{segment.bytes:,}",
-            f"{segment.index_bytes:,}",
-            _time(segment.created_us),
-        )
-    console = _console()
-    console.print(table)
-    _print_consumers(console, reader)
+    """List the segments, the consumers and the pins.
+
+    One line a segment, oldest first: how many records it holds, the last sequence number that was given to a
+    transaction in it, its size with its index. Then who needs what: a consumer has acknowledged everything up to its
+    sequence number, a pin keeps everything behind its own. A segment is deleted when no consumer, no pin and no
+    unfinished transaction needs it.
+
+    Example: `tailrace log ls ./lake/_tailrace/log`
+
+    Exit codes: 0 done, 2 an error with a hint.
+    """
+    with _explained(path):
+        reader = LogReader(path)
+        console = _console()
+        print_table(console, segment_table(segments(reader)))
+        _print_holders(console, reader)
 
 
 @app.command()
 def show(
     path: LogPath,
-    seq: Annotated[int | None, typer.Option(help="Only the records of this transaction.")] = None,
-    position: Annotated[int | None, typer.Option(help="Start here. Default: the last records.")] = None,
-    limit: Annotated[int, typer.Option(help="How many records at most.")] = 50,
+    seq: Annotated[
+        int | None,
+        typer.Option(parser=_number, metavar="N", help="Only the records of the transaction with this number."),
+    ] = None,
+    position: Annotated[
+        int | None, typer.Option(parser=_number, metavar="N", help="Start at this record. Default: the last records.")
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="How many records at most.")] = 50,
 ) -> None:
-    """Print records as they were logged, also those of unfinished transactions."""
-    reader = LogReader(path)
-    start, stop = position_of(reader, seq) if seq is not None else (position, reader.head.position)
-    start = max(0, reader.head.position - limit) if start is None else start
-    xid = reader.transactions(seq - 1, seq)["xid"][0].as_py() if seq is not None else None
-    table = Table("position", "lsn", "xid", "sub", "kind", "relation", "payload", box=None)
-    found = (item for item in records(path, start, stop) if xid is None or item[1]["xid"] == xid)
-    for number, record in islice(found, limit):
-        kind, payload = int(str(record["kind"])), record["payload"]
-        text = describe(kind, payload) if isinstance(payload, bytes) else ""
-        cells = [str(number), lsn_text(int(str(record["lsn"]))), str(record["xid"]), str(record["sub_xid"])]
-        table.add_row(*cells, kind_name(kind), str(record["relation"]), text)
-    _console().print(table)
+    """Print records as they were logged, also those of unfinished transactions.
+
+    A position is a record's place in the log. A sequence number is a transaction's place in commit order; its records
+    may lie between those of others, and `--seq` picks them out. What is not text in a payload is shown as `\\xNN`.
+
+    Example: `tailrace log show ./lake/_tailrace/log --seq 1204`
+
+    Exit codes: 0 done, 2 an error with a hint.
+    """
+    with _explained(path):
+        if limit < 1:
+            raise DefiniteError(f"--limit {limit} is too small: it must be 1 or more", "--limit 50")
+        if seq is not None and position is not None:
+            raise DefiniteError("--seq and --position exclude each other", "leave one out")
+        reader = LogReader(path)
+        found = list(islice(_wanted(reader, seq, position, limit), limit))
+        console = _console()
+        payload_bytes_max = PAYLOAD_BYTES_ON_TERMINAL if console.is_terminal else PAYLOAD_BYTES_ELSEWHERE
+        print_table(console, record_table(found, table_names(reader), payload_bytes_max))
+
+
+def _wanted(
+    reader: LogReader, seq: int | None, position: int | None, limit: int
+) -> Iterator[tuple[int, dict[str, object]]]:
+    if seq is not None:
+        start, stop = position_of(reader, seq)
+        xid = reader.transactions(seq - 1, seq)["xid"][0].as_py()
+        return (item for item in records(reader.path, start, stop) if item[1]["xid"] == xid)
+    if position is not None:
+        require_position(reader, position)
+    oldest, stop = positions(reader)
+    return records(reader.path, max(oldest, stop - limit) if position is None else position, stop)
 
 
 @app.command()
 def verify(path: LogPath) -> None:
-    """Check every checksum, and the index against the segments."""
-    console = _console()
-    report = check(path)
-    for problem in report.problems:
-        console.print(problem, style="red")
-    console.print(
-        f"{report.segments} segments, {report.frames} batches, {report.records} records, "
-        f"{report.transactions} transactions"
-    )
-    if report.problems:
-        console.print(f"{len(report.problems)} problems", style="red")
-        raise typer.Exit(1)
-    console.print("every checksum and the index agree", style="green")
+    """Check every checksum, and the index against the segments.
+
+    Reads the whole log, as far as it was durable at the start, and prints a line for each problem that names the file.
+    A damaged index can be derived again, with `tailrace log rebuild-index`; a damaged segment cannot.
+
+    Example: `tailrace log verify ./lake/_tailrace/log && echo sound`
+
+    Exit codes: 0 all is well, 1 something is wrong, 2 an error with a hint.
+    """
+    with _explained(path):
+        console = _console()
+        report = _verified(path)
+        for problem in report.problems:
+            console.print(Text(problem, style="red"), soft_wrap=True)
+        console.print(
+            f"{counted(report.segments, 'segment')}, {counted(report.frames, 'batch', 'batches')}, "
+            f"{counted(report.records, 'record')}, {counted(report.transactions, 'transaction')}"
+        )
+        if report.problems:
+            console.print(counted(len(report.problems), "problem"), style="red")
+            console.print(Text.assemble(("hint: ", "cyan"), _remedy(path, report.problems)), soft_wrap=True)
+            raise typer.Exit(1)
+        console.print("every checksum and the index agree", style="green")
+
+
+def _verified(path: Path) -> Report:
+    with _bar("verifying") as on_segment:
+        try:
+            return check(path, on_segment)
+        except DefiniteError as error:
+            return Report(problems=[error.message])
+
+
+def _remedy(path: Path, problems: list[str]) -> str:
+    if all(problem.startswith("index ") or ": the index " in problem for problem in problems):
+        return f"tailrace log rebuild-index {quote(str(path))}"
+    return "restore the damaged files from a copy, or start a new lake in an empty folder"
 
 
 @app.command()
 def stats(path: LogPath) -> None:
-    """Sum up the log: its source, its size, its transactions, finished and active, its consumers."""
-    reader = LogReader(path)
-    found = segments(reader)
-    table = Table(show_header=False, box=None)
-    for name, value in sorted(reader.identity.items()):
-        table.add_row(name, value)
-    table.add_row("head", f"transaction {reader.head.seq}, lsn {reader.head.lsn}, position {reader.head.position}")
-    table.add_row("oldest transaction", str(reader.oldest_seq))
-    table.add_row("segments", f"{len(found)}, {sum(s.bytes for s in found):,} bytes")
-    table.add_row("index", f"{sum(s.index_bytes for s in found):,} bytes")
-    finished = reader.transactions(reader.oldest_seq - 1, reader.head.seq)
-    table.add_row("changes", f"{sum(finished['changes'].to_pylist()):,}")
-    table.add_row("tables", str(len(reader.relations(reader.oldest_seq - 1, reader.head.seq))))
-    for xid, first in list(unfinished(path).items())[:_SHOWN_MAX]:
-        table.add_row("active", f"xid {xid} since position {first}")
-    console = _console()
-    console.print(table)
-    _print_consumers(console, reader)
+    """Sum up the log: its source, its head, its size, its transactions, its consumers.
+
+    The head is how far the log is durable: the newest sequence number, and the position of the next record. Active
+    transactions have neither committed nor been rolled back; the oldest of them keeps its segment from being deleted,
+    and so does the consumer that is furthest behind.
+
+    Example: `tailrace log stats ./lake/_tailrace/log`
+
+    Exit codes: 0 done, 2 an error with a hint.
+    """
+    with _explained(path):
+        reader = LogReader(path)
+        console = _console()
+        print_table(console, summary_table(reader, segments(reader), totals(reader), unfinished(path)))
+        _print_holders(console, reader)
 
 
 @app.command("rebuild-index")
 def rebuild_index(path: LogPath) -> None:
-    """Write the index anew from the segments. The log must not be written meanwhile."""
-    _console().print(f"{rebuild(path)} transactions indexed")
+    """Write the index anew from the segments.
+
+    For an index that `tailrace log verify` finds wrong. Nobody may write the log meanwhile: stop `tailrace sync` first.
+    Segments are only read; sequence numbers and positions stay as they are.
+
+    Example: `tailrace log rebuild-index ./lake/_tailrace/log`
+
+    Exit codes: 0 done, 2 an error with a hint.
+    """
+    with _explained(path, doing="write in"):
+        with _bar("indexing") as on_segment:
+            count = rebuild(path, on_segment)
+        _console().print(f"{counted(count, 'transaction')} indexed")
 
 
-def _print_consumers(console: Console, reader: LogReader) -> None:
-    table = Table("consumer", "acknowledged", "", box=None)
-    for name, seq in reader.consumers().items():
-        table.add_row(name, str(seq), lag(reader, seq))
-    for name, seq in Consumers(reader.path).pins().items():
-        table.add_row(f"pin {name}", str(seq), "")
+@contextmanager
+def _explained(path: Path, doing: str = "read") -> Iterator[None]:
+    """What can go wrong with a log at `path` becomes one line and a hint."""
+    with shown_errors():
+        try:
+            _require_log(path)
+            yield
+        except DefiniteError as error:
+            raise DefiniteError(error.message, error.hint or f"tailrace log verify {quote(str(path))}") from None
+        except PermissionError as error:
+            hint = "run it as the user who runs tailrace sync"
+            raise DefiniteError(f"cannot {doing} {error.filename or path}: permission denied", hint) from None
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            hint = f"see what is there: ls -la {quote(str(path))}; df {quote(str(path))}"
+            raise DefiniteError(f"cannot {doing} {error.filename or path}: {reason}", hint) from None
+
+
+def _require_log(path: Path) -> None:
+    if not path.exists():
+        raise DefiniteError(f"{path} does not exist", "a lake keeps its log in LAKE/_tailrace/log")
+    if not path.is_dir():
+        raise DefiniteError(f"{path} is a file, not a log's folder", "name the folder that holds log.json")
+    inner = path / "_tailrace" / "log"
+    if (inner / "log.json").exists():
+        raise DefiniteError(f"{path} is a lake; its log is in {inner}", f"tailrace log ls {quote(str(inner))}")
+    if not (path / "log.json").exists():
+        raise DefiniteError(f"{path} is not a log", "name the folder that holds log.json: LAKE/_tailrace/log")
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Progress by segments, on a terminal only; gone when it is done."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn("segments"))
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bars:
+        task = bars.add_task(what, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+def _print_holders(console: Console, reader: LogReader) -> None:
+    table = holder_table(holders(reader))
     if table.row_count:
-        console.print(table)
+        console.print()
+        print_table(console, table)
 
 
 def _console() -> Console:
-    return Console(soft_wrap=True)
-
-
-def _time(time_us: int) -> str:
-    return datetime.fromtimestamp(time_us / 1e6, tz=UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return Console(highlight=False, emoji=False, markup=False)

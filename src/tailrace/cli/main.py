@@ -7,29 +7,36 @@ from __future__ import annotations
 
 import signal
 import sys
-import tempfile
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from tailrace.cli import log as log_commands
-from tailrace.errors import TailraceError
+from tailrace.cli.errors import shown_errors
+from tailrace.cli.sizes import parse_size
 
 app = typer.Typer(
     help="Copy a live Postgres database into a data lake and keep the copy exact.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
-app.add_typer(log_commands.app, name="log", help="Look into a transaction log.")
+app.add_typer(log_commands.app, name="log")
 
-errors = Console(stderr=True)
+LOG_QUOTA_BYTES_MIN = 64 << 20
+LOG_SEGMENT_BYTES_MIN = 1 << 20
+
+
+class Compression(StrEnum):
+    """How the log's batches may be compressed."""
+
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
 
 Dsn = Annotated[str, typer.Argument(help="The database: postgresql://user:password@host:5432/database")]
 Lake = Annotated[Path, typer.Argument(help="The lake's folder.")]
@@ -38,29 +45,6 @@ Tables = Annotated[
     typer.Option("--tables", help="Tables to copy, as patterns: 'public.*'. Repeatable. Default: all."),
 ]
 Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Tables to leave out, as patterns. Repeatable.")]
-
-
-@contextmanager
-def shown_errors() -> Iterator[None]:
-    """Errors a person can act on become one line and a hint."""
-    try:
-        yield
-    except TailraceError as error:
-        errors.print(f"[red]error:[/red] {escape(error.message)}", highlight=False, soft_wrap=True)
-        if error.hint:
-            errors.print(f"[cyan]hint:[/cyan] {escape(error.hint)}", highlight=False, soft_wrap=True)
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-    except (typer.Exit, typer.Abort):
-        raise
-    except Exception as error:
-        with tempfile.NamedTemporaryFile("w", prefix="tailrace-error-", suffix=".log", delete=False) as file:
-            traceback.print_exc(file=file)
-        first_line = (str(error) or type(error).__name__).strip().splitlines()[0]
-        errors.print(f"[red]error:[/red] unexpected: {escape(first_line[:300])}", highlight=False, soft_wrap=True)
-        errors.print(f"[cyan]hint:[/cyan] the details are in {file.name}", highlight=False, soft_wrap=True)
-        raise typer.Exit(2) from None
 
 
 @app.command()
@@ -75,6 +59,18 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     slot: Annotated[
         str | None, typer.Option(help="Use this replication slot; it is created if it is not there.")
     ] = None,
+    log_quota: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="How much disk the log may take, as 20GB; at least 64MB. Default: what there is."
+        ),
+    ] = None,
+    log_compression: Annotated[
+        Compression | None, typer.Option(help="Compress the log; it costs processor time. Default: no.")
+    ] = None,
+    log_segment: Annotated[
+        str, typer.Option(metavar="SIZE", help="The size of a file of the log; at least 1MB.")
+    ] = "256MB",
 ) -> None:
     """Copy a database into a lake and keep the copy exact.
 
@@ -88,7 +84,17 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
         from tailrace.settings import SyncSettings
 
         settings = SyncSettings(
-            dsn, lake, tuple(tables or ()), tuple(exclude or ()), slot, publication, once, publish_every
+            dsn,
+            lake,
+            tuple(tables or ()),
+            tuple(exclude or ()),
+            slot,
+            publication,
+            once,
+            publish_every,
+            log_quota_bytes=None if log_quota is None else parse_size("--log-quota", log_quota, LOG_QUOTA_BYTES_MIN),
+            log_compression=log_compression,
+            log_segment_bytes_max=parse_size("--log-segment", log_segment, LOG_SEGMENT_BYTES_MIN),
         )
         with TerminalWatcher(Console()) as watcher:
             run = Sync(settings, watcher)

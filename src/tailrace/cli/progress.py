@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.text import Text
 
+from tailrace.cli.sizes import size_text
 from tailrace.connector.status import Phase, StreamStatus
 from tailrace.model.cut import PublishedCut
 from tailrace.snapshot.initial import TableProgress
@@ -49,7 +50,7 @@ class TerminalWatcher:
         self._stop_bars()
 
     def say(self, line: str) -> None:
-        self._console.print(f"[dim]·[/dim] {line}", highlight=False)
+        self._console.print(f"[dim]·[/dim] {escape(line)}", highlight=False, soft_wrap=True)
 
     def phase(self, phase: Phase) -> None:
         if phase is Phase.SNAPSHOTTING:
@@ -87,7 +88,7 @@ class TerminalWatcher:
             self._live.update(_line(status))
         elif status.cut != self._shown and self._is_due():
             self._shown = status.cut
-            self._console.print("  ".join(_parts(status)), highlight=False, soft_wrap=True)
+            self._console.print("  ".join(_figures(status)), highlight=False, soft_wrap=True)
 
     def _is_due(self) -> bool:
         if time.monotonic() - self._printed_at < PLAIN_SECONDS:
@@ -96,25 +97,15 @@ class TerminalWatcher:
         return True
 
 
-def _line(status: StreamStatus) -> Table:
-    line = Table.grid(padding=(0, 2))
-    line.add_row(*_parts(status))
-    return line
+def _line(status: StreamStatus) -> Group:
+    problem = [Text(f"  {status.problem}", style="yellow")] if status.problem else []
+    return Group(Text.from_markup("  ".join(_figures(status))), *problem)
 
 
-def _parts(status: StreamStatus) -> list[str]:
+def _figures(status: StreamStatus) -> list[str]:
     return [
         f"  published [bold]{status.cut.lsn}[/bold]",
         f"transaction {status.cut.seq:,} of {status.log_seq:,}",
         f"{status.changes_per_second:,.0f} changes/s",
-        f"lag {status.lag_seconds:.1f} s, {_bytes(status.lag_bytes)}",
-        *([f"[yellow]{escape(status.problem)}[/yellow]"] if status.problem else []),
+        f"lag {status.lag_seconds:.1f} s, {size_text(status.lag_bytes)}",
     ]
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:,.0f} {unit}"
-        count /= 1024
-    return f"{count:,.1f} GiB"

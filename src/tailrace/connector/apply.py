@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 from pyspark.sql import SparkSession
 
 from tailrace.connector.batch import TableApplier
 from tailrace.connector.home import LakeHome
 from tailrace.errors import DefiniteError
 from tailrace.lake.delta import Version
+from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.lsn import Lsn
@@ -34,6 +34,7 @@ class Applier:
         self._home = home
         self._pool = ThreadPoolExecutor(in_parallel, thread_name_prefix="publish")
         self._tables = [TableApplier(spark, home.table_path(table), table, relation) for table, relation in tables]
+        self._stamps: list[Stamp] = []
 
     def start(self, reader: LogReader, head_reaches: Callable[[Lsn], None], time_us: int) -> PublishedCut:
         """Find where each table is. Returns the newest cut, recording one if all tables stand level.
@@ -42,6 +43,7 @@ class Applier:
         """
         cut = self._home.cuts.newest()
         versions = list(self._pool.map(lambda table: table.delta.version(), self._tables))
+        self._stamps = [version.stamp for version in versions if version.stamp]
         head_reaches(max(version.stamp.lsn for version in versions if version.stamp))
         stood = list(zip(self._tables, versions, strict=True))
         for table, version in stood:
@@ -52,6 +54,13 @@ class Applier:
             # Some tables are ahead of the cut, by a snapshot or because we died before the cut was written.
             cut = self.advance(reader, newest, _snapshot_point(versions), time_us)
         return cut
+
+    def let_go(self, reader: LogReader) -> None:
+        """Acknowledge what lies before all tables' snapshots, while the log does not reach them: none of the tables
+        needs it, and a log at its quota does not go on before it is deleted."""
+        if reader.head.seq > 1 and all(stamp.seq is None and stamp.lsn > reader.head.lsn for stamp in self._stamps):
+            # The last one stays: it shows that the log goes back to the snapshots.
+            reader.acknowledge(CONSUMER, reader.head.seq - 1)
 
     @property
     def seq(self) -> int:
@@ -99,16 +108,6 @@ class Applier:
                     f"{reader.oldest_seq} to {reader.head.seq}: log and lake do not belong together",
                     "restore the lake's _tailrace folder, or start a new lake in an empty folder",
                 )
-
-
-def batch_end(reader: LogReader, after: int, bytes_max: int) -> int:
-    """The last transaction of the next batch: about `bytes_max` of log, at least one transaction."""
-    head = reader.head.seq
-    if head <= after:
-        return head
-    weights = reader.transactions(after, head).column("bytes").to_numpy()
-    fitting = int(np.searchsorted(np.cumsum(weights), bytes_max, side="right"))
-    return min(head, after + max(1, fitting))
 
 
 def _require_same_history(reader: LogReader, table: TableId, seq: int, lsn: Lsn) -> None:

@@ -13,12 +13,13 @@ import sys
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from tailrace.errors import DefiniteError, TailraceError
+from tailrace.log.writer import LogOptions
 from tailrace.source.postgres.capture import CaptureOptions, run
 
 RESTARTS_MAX = 5
@@ -37,15 +38,8 @@ class Report:
 class CaptureProcess:
     """A running capture. Use as a context manager: leaving it ends the child."""
 
-    def __init__(self, options: CaptureOptions, keep_seconds: float) -> None:
-        self._order = {
-            "dsn": options.dsn,
-            "slot": options.slot,
-            "publication": options.publication,
-            "log": str(options.log),
-            "timeline": options.timeline,
-            "keep_seconds": keep_seconds,
-        }
+    def __init__(self, options: CaptureOptions) -> None:
+        self._order = to_order(options)
         self.report: Report | None = None
         """A problem that capture met and is dealing with, or died of."""
 
@@ -66,7 +60,7 @@ class CaptureProcess:
             start_new_session=True,
         )
         assert self._child.stdin is not None
-        self._child.stdin.write(json.dumps(self._order) + "\n")
+        self._child.stdin.write(self._order + "\n")
         self._child.stdin.flush()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -103,17 +97,27 @@ class CaptureProcess:
 
     def _listen(self) -> None:
         assert self._child.stdout is not None
-        for line in self._child.stdout:
-            report = Report(**json.loads(line))
-            self.report = report if report.message else None
+        with self._child.stdout as lines:
+            for line in lines:
+                report = Report(**json.loads(line))
+                self.report = report if report.message else None
+
+
+def to_order(options: CaptureOptions) -> str:
+    """The options as the one line that the child reads."""
+    return json.dumps({**asdict(options), "log": str(options.log)})
+
+
+def from_order(line: str) -> CaptureOptions:
+    order: dict[str, Any] = json.loads(line)
+    order |= {"log": Path(order["log"]), "log_options": LogOptions(**order["log_options"])}
+    return CaptureOptions(**order)
 
 
 def main() -> int:
     """The child: one line of orders on standard input, reports on standard output, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    order: dict[str, Any] = json.loads(sys.stdin.readline())
-    keep_seconds = order.pop("keep_seconds")
-    options = CaptureOptions(**{**order, "log": Path(order["log"])}, keep_seconds=keep_seconds)
+    options = from_order(sys.stdin.readline())
     stopping = threading.Event()
 
     def watch() -> None:

@@ -17,13 +17,14 @@ from contextlib import ExitStack
 import psycopg
 from pyspark.sql import SparkSession
 
-from tailrace.connector.apply import Applier, batch_end
+from tailrace.connector.apply import Applier
 from tailrace.connector.capture_process import CaptureProcess
 from tailrace.connector.home import LakeHome, SourceRecord
 from tailrace.connector.status import Phase, StreamStatus, Watcher
 from tailrace.errors import DefiniteError
 from tailrace.lake.delta import DeltaTable
 from tailrace.log.reader import LogReader
+from tailrace.log.writer import LogOptions
 from tailrace.model.cut import PublishedCut
 from tailrace.model.lsn import Lsn
 from tailrace.model.table import TableId
@@ -118,8 +119,23 @@ class Sync:
             self._watcher.say(f"slot {source.slot} holds the WAL from {lsn} on")
 
     def _capture(self, home: LakeHome, source: SourceRecord) -> CaptureProcess:
-        options = CaptureOptions(self._settings.dsn, source.slot, source.publication, home.log, source.timeline)
-        return CaptureProcess(options, self._settings.log_keep_seconds)
+        settings = self._settings
+        log_options = LogOptions(
+            segment_bytes_max=settings.log_segment_bytes_max,
+            quota_bytes=settings.log_quota_bytes,
+            compression=settings.log_compression,
+        )
+        return CaptureProcess(
+            CaptureOptions(
+                settings.dsn,
+                source.slot,
+                source.publication,
+                home.log,
+                source.timeline,
+                settings.log_keep_seconds,
+                log_options,
+            )
+        )
 
     def _open_log(self, home: LakeHome, capture: CaptureProcess) -> LogReader:
         while not (home.log / "head").exists():
@@ -130,8 +146,8 @@ class Sync:
         """A moment's wait. Raises what capture died of, or that we are to stop; tells what it struggles with."""
         capture.check()
         problem = capture.report.message if capture.report else None
-        if problem is not None and problem != self._told:
-            self._watcher.say(problem)
+        if problem != self._told:
+            self._watcher.say(problem or "capture goes on")
         self._told = problem
         if self._stopping.wait(POLL_SECONDS):
             raise StopRequest
@@ -180,16 +196,22 @@ class Sync:
 
         def head_reaches(lsn: Lsn) -> None:
             while reader.refresh().lsn < lsn:
+                applier.let_go(reader)
                 self._pause(capture)
 
         applier = Applier(spark, home, [(info.table, info.relation) for info in tables], settings.tables_in_parallel)
         cut = applier.start(reader, head_reaches, time.time_ns() // 1000)
         pace = _Pace(conn, self._watcher)
         if target is not None:
-            head_reaches(target)
+            while reader.refresh().lsn < target:
+                # A log at its quota takes the rest only when what it has is published.
+                if capture.report is not None and applier.seq < reader.head.seq:
+                    cut = applier.advance(reader, reader.reach(applier.seq, settings.batch_bytes_max))
+                    pace.show(reader, cut, capture, now=True)
+                self._pause(capture)
             final = reader.head.seq
             while applier.seq < final:
-                cut = applier.advance(reader, min(final, batch_end(reader, applier.seq, settings.batch_bytes_max)))
+                cut = applier.advance(reader, min(final, reader.reach(applier.seq, settings.batch_bytes_max)))
                 pace.show(reader, cut, capture, now=True)
             return
         while True:
@@ -197,7 +219,7 @@ class Sync:
             while time.monotonic() < due or reader.refresh().seq == applier.seq:
                 pace.show(reader, cut, capture)
                 self._pause(capture)
-            cut = applier.advance(reader, batch_end(reader, applier.seq, settings.batch_bytes_max))
+            cut = applier.advance(reader, reader.reach(applier.seq, settings.batch_bytes_max))
             pace.show(reader, cut, capture, now=True)
 
 

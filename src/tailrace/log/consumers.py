@@ -7,16 +7,22 @@ and belong to whoever makes them; the writer only reads them, when it deletes se
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from tailrace.errors import DefiniteError
 from tailrace.log.disk import Disk
+
+_NAME_BYTES_MAX = 200
 
 
 class Consumers:
-    """The consumers and pins of the log at `path`. Any process may have one; none waits for another."""
+    """The consumers and pins of the log at `path`, for any number of processes and threads."""
 
     def __init__(self, path: Path, disk: Disk | None = None) -> None:
         self._consumers = path / "consumers"
@@ -25,8 +31,16 @@ class Consumers:
 
     def acknowledge(self, name: str, seq: int) -> None:
         """`name` needs nothing up to `seq` any more. A number below the last one changes nothing."""
-        if seq > self.acknowledged().get(name, -1):
-            self._store(self._consumers, name, seq)
+        if seq < 0:
+            raise ValueError(f"{seq} is no sequence number")
+        file = self._file(self._consumers, name)
+        with _alone(self._consumers):
+            try:
+                known = _seq_of(file)
+            except (FileNotFoundError, DefiniteError):
+                known = -1
+            if seq > known:
+                self._store(file, seq)
 
     def acknowledged(self) -> dict[str, int]:
         """What each consumer has acknowledged."""
@@ -34,43 +48,64 @@ class Consumers:
 
     def forget(self, name: str) -> None:
         """The consumer no longer holds anything."""
-        self._remove(self._consumers, name)
+        self._remove(self._file(self._consumers, name))
 
     def pin(self, name: str, after: int) -> None:
-        """Keep every transaction behind `after` until `unpin`."""
-        self._store(self._pins, name, after)
+        """Keep every transaction behind `after` until `unpin`. What is gone already stays gone: look afterwards."""
+        file = self._file(self._pins, name)
+        with _alone(self._pins):
+            self._store(file, after)
 
     def unpin(self, name: str) -> None:
-        self._remove(self._pins, name)
+        self._remove(self._file(self._pins, name))
 
     def pins(self) -> dict[str, int]:
         """What each pin holds: everything behind this sequence number."""
         return _load(self._pins)
 
-    def _store(self, folder: Path, name: str, seq: int) -> None:
+    def _file(self, folder: Path, name: str) -> Path:
+        quoted = quote(name, safe="")
+        if not quoted or len(quoted) > _NAME_BYTES_MAX:
+            raise ValueError(f"{name!r} cannot be a consumer's name: 1 to {_NAME_BYTES_MAX} letters")
         if not folder.exists():
             folder.mkdir(exist_ok=True)
             self._disk.sync_directory(folder.parent)
-        self._disk.publish(folder / _file_name(name), json.dumps({"seq": seq}).encode())
+        return folder / f"{quoted}.json"
 
-    def _remove(self, folder: Path, name: str) -> None:
-        try:
-            os.stat(folder / _file_name(name))
-        except FileNotFoundError:
-            return
-        self._disk.unlink(folder / _file_name(name))
-        self._disk.sync_directory(folder)
+    def _store(self, file: Path, seq: int) -> None:
+        self._disk.publish(file, json.dumps({"seq": seq}).encode())
+
+    def _remove(self, file: Path) -> None:
+        with _alone(file.parent):
+            if file.exists():
+                self._disk.unlink(file)
+                self._disk.sync_directory(file.parent)
 
 
-def _file_name(name: str) -> str:
-    return quote(name, safe="") + ".json"
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One at a time, for as long as a small file takes: nobody's number falls behind another's older one."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _load(folder: Path) -> dict[str, int]:
     found = {}
     for file in sorted(folder.glob("*.json")):
         try:
-            found[unquote(file.stem)] = int(json.loads(file.read_bytes())["seq"])
+            found[unquote(file.stem)] = _seq_of(file)
         except FileNotFoundError:
             continue
     return found
+
+
+def _seq_of(file: Path) -> int:
+    try:
+        return int(json.loads(file.read_bytes())["seq"])
+    except (ValueError, KeyError, TypeError):
+        hint = "its owner writes it anew when it acknowledges next; nothing is deleted from the log before"
+        raise DefiniteError(f"{file} is damaged", hint) from None

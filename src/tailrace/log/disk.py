@@ -63,6 +63,13 @@ class Disk:
         finally:
             os.close(descriptor)
 
+    def make_directory(self, path: Path) -> None:
+        """The directory and all above it that are missing, for good."""
+        missing = [each for each in (path, *path.parents) if not each.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        for each in reversed(missing):
+            self.sync_directory(each.parent)
+
     def publish(self, path: Path, content: bytes) -> None:
         """Replace a small file as a whole: after a crash it is the old one or the new one."""
         draft = path.with_name(path.name + ".tmp")

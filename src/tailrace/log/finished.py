@@ -16,7 +16,7 @@ from tailrace.log.record import Array, Columns
 from tailrace.log.transactions import TransactionIndex
 from tailrace.model.kind import Kind
 
-_BEGIN = np.uint8(Kind.BEGIN)
+_BEGIN, _COMMIT, _ROLLBACK = (np.uint8(kind) for kind in (Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK))
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,9 @@ class Finished:
         """For each record, its row in `rows`, or -1."""
         if len(self.rows) == 0:
             return np.full(len(columns.xid), -1)
-        # Neighbours of one xid belong together unless a BEGIN or a gap parts them: one of each stretch is looked up.
+        # Neighbours of one xid belong together unless a begin, an end or a gap parts them: one of each is looked up.
         starts = columns.kind == _BEGIN
+        starts[1:] |= (columns.kind[:-1] == _COMMIT) | (columns.kind[:-1] == _ROLLBACK)
         starts[1:] |= (columns.xid[1:] != columns.xid[:-1]) | (position[1:] != position[:-1] + 1)
         starts[:1] = True
         first = np.flatnonzero(starts)

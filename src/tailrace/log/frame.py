@@ -9,6 +9,9 @@ A frame is an ordinary Arrow IPC message. Its custom metadata carry one line of 
 `xxh3` covers those (with both digests written as zeros), `payload_xxh3` covers the rest, so a reader that
 finds none of its rows in the keys never reads the payload. `flush` is the position at which the flush began
 that wrote the frame: what lies in one flush may be torn together, what precedes a later flush was durable.
+
+The digest is salted with a number of the segment's own, so that a frame of another segment, which a payload may well
+contain when somebody keeps such files in a table, is never taken for one of this.
 """
 
 from __future__ import annotations
@@ -54,9 +57,10 @@ class FrameHead:
 
 
 class Encoder:
-    """Makes frames, in one buffer that it keeps: a frame is valid until the next one is made."""
+    """Makes frames of one segment, in one buffer that it keeps: a frame is valid until the next one is made."""
 
-    def __init__(self, compression: str | None = None) -> None:
+    def __init__(self, salt: int, compression: str | None = None) -> None:
+        self._salt = salt
         self._options = pa.ipc.IpcWriteOptions(compression=compression)
         self._is_compressed = compression is not None
         self._buffer = pa.allocate_buffer(0)
@@ -72,10 +76,10 @@ class Encoder:
         frame = memoryview(self._buffer).cast("B")[_SCHEMA_BYTES : sink.tell()]
         where = offsets(batch.column(5))
         payload = 0 if self._is_compressed else _padded(int(where[-1] - where[0]))
-        return _seal(frame, len(frame) - payload)
+        return _seal(frame, len(frame) - payload, self._salt)
 
 
-def _seal(frame: memoryview, keys: int) -> tuple[FrameHead, memoryview]:
+def _seal(frame: memoryview, keys: int, salt: int) -> tuple[FrameHead, memoryview]:
     """Fill in the lengths and the digests that can only be known now."""
     metadata = 8 + int.from_bytes(frame[4:8], "little")
     match = _TAG.search(frame[:metadata])
@@ -84,7 +88,7 @@ def _seal(frame: memoryview, keys: int) -> tuple[FrameHead, memoryview]:
     start, tag = match.start(), match.re
     position, rows, flush = (int(group) for group in match.groups()[:3])
     frame[start : match.end()] = _tag(position, rows, flush, len(frame), keys)
-    digest = xxhash.xxh3_64_intdigest(frame[:keys])
+    digest = xxhash.xxh3_64_intdigest(frame[:keys], salt)
     payload_digest = xxhash.xxh3_64_intdigest(frame[keys:])
     frame[start : match.end()] = _tag(position, rows, flush, len(frame), keys, digest, payload_digest)
     if tag.search(frame[:metadata]) is None:
@@ -106,14 +110,14 @@ def parse_head(start: memoryview) -> FrameHead | None:
     return FrameHead(position, rows, flush, length, keys, metadata, int(match[6], 16), int(match[7], 16))
 
 
-def keys_intact(head: FrameHead, frame: memoryview) -> bool:
-    """Whether the metadata and the fixed columns are as they were written."""
+def keys_intact(head: FrameHead, frame: memoryview, salt: int) -> bool:
+    """Whether the metadata and the fixed columns are as they were written, in the segment with this salt."""
     metadata = bytes(frame[: head.metadata])
     match = _TAG.search(metadata)
     if match is None:
         return False
     zeroed = b"".join((metadata[: match.start(6)], _NO_DIGEST, metadata[match.end(6) : match.start(7)], _NO_DIGEST))
-    digest = xxhash.xxh3_64(zeroed)
+    digest = xxhash.xxh3_64(zeroed, salt)
     digest.update(metadata[match.end(7) :])
     digest.update(frame[head.metadata : head.keys])
     return digest.intdigest() == head.digest

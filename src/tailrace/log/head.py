@@ -14,7 +14,7 @@ import xxhash
 
 from tailrace.model.lsn import Lsn
 
-_LAYOUT = struct.Struct("<qQqqqQ")
+_LAYOUT = struct.Struct("<qQqqqQQ")
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,12 @@ class HeadFile:
 
     head: Head
     segment: int
+    log: int
+    """Which log it is the head of: a wiped one leaves no head that another could be taken for."""
 
     def to_bytes(self) -> bytes:
         head = self.head
-        fields = (head.seq, head.lsn, head.position, head.written_us, self.segment)
+        fields = (head.seq, head.lsn, head.position, head.written_us, self.segment, self.log)
         return _LAYOUT.pack(*fields, xxhash.xxh3_64_intdigest(_LAYOUT.pack(*fields, 0)))
 
     @classmethod
@@ -47,8 +49,8 @@ class HeadFile:
         """None when there is none, or when it is torn."""
         try:
             content = (path / "head").read_bytes()
-            seq, lsn, position, written_us, segment, _ = _LAYOUT.unpack(content)
+            seq, lsn, position, written_us, segment, log, _ = _LAYOUT.unpack(content)
         except (FileNotFoundError, struct.error):
             return None
-        found = cls(Head(seq, Lsn(lsn), position, written_us), segment)
+        found = cls(Head(seq, Lsn(lsn), position, written_us), segment, log)
         return found if found.to_bytes() == content else None

@@ -5,7 +5,7 @@ Each segment has four files beside it, written only after the segment's own byte
     .batches        one row a frame: its position, its place in the file, which tables it may hold
     .transactions   one row a transaction that committed in this segment; row 0 has the segment's first sequence number
     .lists          the tables and the aborted sub-transactions of those transactions
-    .marks          schemas and snapshot windows, as valid from a commit in this segment on
+    .marks          schemas and snapshot windows, valid from a commit in this segment on; ended when it is sealed
 
 Rows have a fixed width, so a sequence number is an address. Each row carries a check over itself and its lists; a
 reader stops before the first row that does not agree, which is how far an index goes that a crash has torn.
@@ -65,6 +65,10 @@ _MARK = struct.Struct("<qqQQIBxxxI4xQ")
 """position, since, xid, lsn, relation, kind, payload length, xxh3 of the payload and of what precedes it."""
 
 
+END_OF_MARKS = 0
+"""Kind of the mark behind a sealed segment's last one; its position is how many there are."""
+
+
 @dataclass(frozen=True)
 class Mark:
     """A SCHEMA or WINDOW record."""
@@ -104,6 +108,21 @@ def parse_marks(content: bytes, start: int = 0) -> Iterator[tuple[Mark, int]]:
             return
         yield mark, end
         start = end
+
+
+def are_ended(marks: list[Mark]) -> bool:
+    """Whether these are all marks of a sealed segment."""
+    return bool(marks) and marks[-1].kind == END_OF_MARKS and marks[-1].position == len(marks) - 1
+
+
+def read_from(path: Path, offset: int) -> bytes:
+    """What a file holds behind `offset`; nothing where it is not there."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            file.seek(offset)
+            return file.read()
+    except FileNotFoundError:
+        return b""
 
 
 def load_rows(path: Path, dtype: np.dtype[Any], skip: int, count: int) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tailrace.log.disk import AppendFile, Disk
 from tailrace.log.frame import FrameHead
-from tailrace.log.index import BATCH, Derived, seal_batches, seal_transactions
+from tailrace.log.index import BATCH, END_OF_MARKS, TRANSACTION, Derived, Mark, seal_batches, seal_transactions
 from tailrace.log.layout import INDEX_SUFFIXES, index_path
 
 
@@ -25,12 +25,21 @@ class IndexFiles:
         names = [target.with_name(target.name + ".tmp") if draft else target for target in self._targets]
         self._files = [AppendFile(disk, name) for name in names]
         self._lists_words = 0
+        self._marks = 0
+        self._is_ended = False
+        self.waiting_from: int | None = None
+        """The oldest position of a transaction that is not in the files yet."""
         for file in self._files:
             file.rewind(0)
 
     @property
     def size(self) -> int:
         return sum(file.size for file in self._files)
+
+    @property
+    def rows(self) -> int:
+        """How many transactions the files hold."""
+        return self._files[1].size // TRANSACTION.itemsize
 
     def add_frame(self, head: FrameHead, offset: int, tables: int) -> None:
         row = np.zeros(1, dtype=BATCH)
@@ -39,16 +48,27 @@ class IndexFiles:
 
     def add(self, derived: Derived) -> None:
         rows = derived.transactions.copy()
+        if len(rows):
+            first = int(rows["first_position"].min())
+            self.waiting_from = first if self.waiting_from is None else min(first, self.waiting_from)
         rows["lists_start"] += self._lists_words
         self._lists_words += len(derived.lists)
         self._files[1].stage(seal_transactions(rows, derived.lists).tobytes())
         self._files[2].stage(derived.lists.tobytes())
+        self._marks += len(derived.marks)
         self._files[3].stage(b"".join(mark.to_bytes() for mark in derived.marks))
+
+    def end(self) -> None:
+        """The segment is sealed: say that this is all, in files that do not say so by their size."""
+        if not self._is_ended:
+            self._files[3].stage(Mark(self._marks, END_OF_MARKS, 0, 0, 0, b"").to_bytes())
+            self._is_ended = True
 
     def drain(self) -> None:
         """Write what is staged, transactions last: who sees a transaction finds all else about it."""
         for which in (0, 2, 3, 1):
             self._files[which].drain()
+        self.waiting_from = None
 
     def sync(self) -> None:
         for file in self._files:

@@ -13,15 +13,18 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tailrace.errors import DefiniteError
+import xxhash
+
+from tailrace.errors import DefiniteError, TransientError
 from tailrace.log.disk import Disk
 
 FORMAT = 1
 SEGMENT_SUFFIX = ".arrows"
 INDEX_SUFFIXES = (".batches", ".transactions", ".lists", ".marks")
+_DIGITS = 20
 
 
 @dataclass(frozen=True)
@@ -30,37 +33,62 @@ class Manifest:
 
     identity: Mapping[str, str]
     id: str
+    wiping: bool = False
+    """What the log held before is being removed. A crash in between leaves this set, and the next writer goes on."""
 
     def to_bytes(self) -> bytes:
-        return json.dumps({"format": FORMAT, "id": self.id, "identity": dict(self.identity)}, indent=1).encode()
+        fields = {"format": FORMAT, "id": self.id, "identity": dict(self.identity), "wiping": self.wiping}
+        return json.dumps({**fields, "xxh3": _digest(fields)}, indent=1).encode()
 
 
 def load_manifest(path: Path) -> Manifest:
-    """DefiniteError when `path` is no log, or one of a format that this version does not know."""
+    """DefiniteError when `path` is no log, or one of a format that this version does not know.
+    TransientError while it is being wiped."""
+    manifest = _load(path)
+    if manifest.wiping:
+        raise TransientError(f"the log in {path} is being begun anew", "open it again when its writer has started")
+    return manifest
+
+
+def _load(path: Path) -> Manifest:
     try:
-        content = json.loads((path / "log.json").read_bytes())
-        found, manifest = content["format"], Manifest(content["identity"], content["id"])
+        fields = json.loads((path / "log.json").read_bytes())
+        found, digest = fields["format"], fields.pop("xxh3", "")
     except (FileNotFoundError, NotADirectoryError):
         raise DefiniteError(f"{path} is not a log", "point to the directory that holds log.json") from None
     except (ValueError, KeyError, TypeError):
         raise DefiniteError(f"{path / 'log.json'} is damaged") from None
     if found != FORMAT:
         raise DefiniteError(f"{path} has log format {found}, this version reads format {FORMAT}")
-    return manifest
+    if digest != _digest(fields):
+        raise DefiniteError(f"{path / 'log.json'} is damaged: its checksum does not agree")
+    return Manifest(fields["identity"], fields["id"], fields["wiping"])
 
 
-def create(path: Path, identity: Mapping[str, str], disk: Disk) -> Manifest:
+def create(path: Path, identity: Mapping[str, str], disk: Disk, wiping: bool = False) -> Manifest:
     """Begin a log, or begin it anew, with an id of its own."""
-    manifest = Manifest(dict(identity), uuid.uuid4().hex)
+    manifest = Manifest(dict(identity), uuid.uuid4().hex, wiping)
     disk.publish(path / "log.json", manifest.to_bytes())
     return manifest
+
+
+def end_wiping(path: Path, manifest: Manifest, disk: Disk) -> Manifest:
+    """Say that nothing is left of what was there before."""
+    done = replace(manifest, wiping=False)
+    disk.publish(path / "log.json", done.to_bytes())
+    return done
 
 
 def create_or_check(path: Path, identity: Mapping[str, str], disk: Disk) -> Manifest:
     """The manifest of the log at `path`, made if it is not there. DefiniteError when it is another source's."""
     if not (path / "log.json").exists():
+        if segment_positions(path):
+            raise DefiniteError(
+                f"{path} has segments but no log.json: nobody knows which source they are of",
+                "restore log.json, or use an empty directory",
+            )
         return create(path, identity, disk)
-    manifest = load_manifest(path)
+    manifest = _load(path)
     if dict(manifest.identity) != dict(identity):
         raise DefiniteError(
             f"{path} is the log of {_words(manifest.identity)}, not of {_words(identity)}",
@@ -69,17 +97,27 @@ def create_or_check(path: Path, identity: Mapping[str, str], disk: Disk) -> Mani
     return manifest
 
 
+def log_number(log_id: str) -> int:
+    """A log's id as a number for places of fixed width."""
+    return xxhash.xxh3_64_intdigest(log_id.encode())
+
+
 def segment_path(path: Path, position: int) -> Path:
-    return path / f"{position:020d}{SEGMENT_SUFFIX}"
+    return path / f"{position:0{_DIGITS}d}{SEGMENT_SUFFIX}"
 
 
 def index_path(path: Path, position: int, suffix: str) -> Path:
-    return path / f"{position:020d}{suffix}"
+    return path / f"{position:0{_DIGITS}d}{suffix}"
 
 
 def segment_positions(path: Path) -> list[int]:
     """First positions of all segments, in order."""
-    return sorted(int(entry.stem) for entry in path.glob(f"*{SEGMENT_SUFFIX}"))
+    names = (entry.stem for entry in path.glob(f"*{SEGMENT_SUFFIX}"))
+    return sorted(int(name) for name in names if len(name) == _DIGITS and name.isdecimal())
+
+
+def _digest(fields: Mapping[str, object]) -> str:
+    return f"{xxhash.xxh3_64_intdigest(json.dumps(fields, sort_keys=True).encode()):016x}"
 
 
 def _words(identity: Mapping[str, str]) -> str:

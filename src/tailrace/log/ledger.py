@@ -26,6 +26,7 @@ UNKNOWN_POSITION = -1
 """First position of a transaction that began in a segment which is no longer there."""
 
 _SCHEMA, _WINDOW, _KEEPALIVE = np.uint8(Kind.SCHEMA), np.uint8(Kind.WINDOW), np.uint8(Kind.KEEPALIVE)
+_KNOWN = np.isin(np.arange(256), list(Kind))
 _COMMIT = np.dtype([("commit_lsn", ">u8"), ("end_lsn", ">u8"), ("time_us", ">i8")])
 """A `CommitPayload`, as it is on disk."""
 
@@ -91,6 +92,8 @@ class Ledger:
     def observe(self, batch: pa.RecordBatch) -> Derived:
         """Take in the next records. ValueError for what no source may send, and then nothing is taken in."""
         columns = Columns.of(batch)
+        if self._strict and not _KNOWN[columns.kind].all():
+            raise ValueError(f"record of unknown kind {int(columns.kind[~_KNOWN[columns.kind]][0])}")
         runs = group(columns)
         self._refuse_orphans(runs)
         committed = np.flatnonzero(runs.outcome == Kind.COMMIT)

@@ -26,6 +26,8 @@ class WriterLock:
         os.pwrite(self._descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
 
     def release(self) -> None:
+        # A child that was forked meanwhile has the descriptor too and would go on holding the lock.
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
 
 

@@ -88,7 +88,7 @@ def _groups(path: Path, piece: ByteRange, rows: Array, relations: Collection[int
     """Offsets of the piece's frames that may matter, small neighbours together."""
     if len(rows) == 0:
         return []
-    batches = load_batches(path, piece.segment)
+    batches = load_batches(path, piece.segment, reach=piece.position_stop)
     inside = batches[(batches["offset"] >= piece.start) & (batches["offset"] < piece.stop)]
     chosen = needed(inside, rows, relations)
     group = np.cumsum(chosen["bytes"]) // BATCH_BYTES_MAX

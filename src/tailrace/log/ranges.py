@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from tailrace.log.index import BATCH, load_rows, sound_batches, table_bits
-from tailrace.log.layout import index_path
+from tailrace.log.layout import index_path, segment_path
 from tailrace.log.record import Array
-from tailrace.log.transactions import TransactionIndex
+from tailrace.log.segment import SegmentGoneError
+from tailrace.log.transactions import TransactionIndex, index_damage
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,11 @@ def plan(index: TransactionIndex, rows: Array, bytes_max: int, relations: Collec
     """Pieces of about equal size, none much above `bytes_max`, for these consecutive transactions."""
     if len(rows) == 0:
         return []
-    found = [_needed(index.path, position, rows, relations) for position in _segments(index.positions, rows)]
+    last = int(rows["commit_position"].max())
+    found = []
+    for position in _segments(index.positions, rows):
+        batches = load_batches(index.path, position, reach=min(last + 1, index.position_stop(position)))
+        found.append((position, needed(batches, rows, relations)))
     batches = np.concatenate([part for _, part in found])
     segment = np.concatenate([np.full(len(part), position) for position, part in found])
     if len(batches) == 0:
@@ -68,10 +73,18 @@ def plan(index: TransactionIndex, rows: Array, bytes_max: int, relations: Collec
     return [_piece(int(segment[start]), batches[start:stop], rows) for start, stop in bounds]
 
 
-def load_batches(path: Path, segment: int) -> Array:
-    """The frames of a segment, as far as its index knows them."""
+def load_batches(path: Path, segment: int, reach: int) -> Array:
+    """The frames of a segment. DefiniteError when they do not go on from its start to position `reach` at least."""
     rows = load_rows(index_path(path, segment, ".batches"), BATCH, 0, 1 << 48)
-    return rows[: sound_batches(rows)]
+    rows = rows[: sound_batches(rows)]
+    ends = rows["position"] + rows["rows"]
+    expected = np.append(segment, ends)[:-1] if len(rows) else ends
+    joined = int(np.argmin(np.append(rows["position"] == expected, False)))
+    if reach > (int(ends[joined - 1]) if joined else segment):
+        if not segment_path(path, segment).exists():
+            raise SegmentGoneError(segment_path(path, segment))
+        raise index_damage(path, segment, ".batches", joined * BATCH.itemsize)
+    return rows[:joined]
 
 
 def needed(batches: Array, rows: Array, relations: Collection[int] | None) -> Array:
@@ -83,10 +96,6 @@ def needed(batches: Array, rows: Array, relations: Collection[int] | None) -> Ar
         overlaps &= batches["tables"] & np.uint64(table_bits(np.array(list(relations), dtype=np.uint64))) != 0
     found: Array = batches[overlaps]
     return found
-
-
-def _needed(path: Path, segment: int, rows: Array, relations: Collection[int] | None) -> tuple[int, Array]:
-    return segment, needed(load_batches(path, segment), rows, relations)
 
 
 def _segments(positions: list[int], rows: Array) -> list[int]:

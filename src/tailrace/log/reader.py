@@ -6,7 +6,7 @@ and only durable ones, because the index it reads is written after the segments 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,12 +16,12 @@ import pyarrow as pa
 from tailrace.errors import DefiniteError
 from tailrace.log.consumers import Consumers
 from tailrace.log.head import Head, HeadFile
-from tailrace.log.index import Mark, list_owners, parse_marks
-from tailrace.log.layout import index_path, load_manifest, segment_path, segment_positions
+from tailrace.log.index import Mark, are_ended, list_owners, parse_marks, read_from
+from tailrace.log.layout import index_path, load_manifest, log_number, segment_positions
 from tailrace.log.playback import pending_before
 from tailrace.log.ranges import ByteRange, plan
 from tailrace.log.record import Array
-from tailrace.log.transactions import TransactionIndex
+from tailrace.log.transactions import PORTION_ROWS, T, TransactionIndex, index_damage, steady
 from tailrace.model.kind import Kind
 from tailrace.model.lsn import Lsn
 from tailrace.model.table import TableSchema
@@ -72,21 +72,20 @@ class LogReader:
         found = HeadFile.load(self.path)
         if found is not None and found == self._seen:
             return self.head
+        if found is None or found.log != log_number(self.id):
+            self._require_same_log()
+            found = None
         if found is None or self._seen is None or found.segment != self._seen.segment:
             self._index = TransactionIndex(self.path)
-        self._forget_deleted()
-        visible = self._visible(found) if self._index.positions else self.head
-        if visible.position < self.head.position:
-            self._require_same_log()
-            return self.head
-        self._seen, self.head = found, visible
+        visible = self._look(lambda index: self._visible(found, index)) if self._index.positions else self.head
+        if visible.position >= self.head.position:
+            self._seen, self.head = found, visible
         return self.head
 
     @property
     def oldest_seq(self) -> int:
         """The first transaction that is still wholly in the log; one more than the newest when there is none."""
-        self._forget_deleted()
-        return self._index.oldest_seq() if self._index.positions else 1
+        return self._look(lambda index: index.oldest_seq() if index.positions else 1)
 
     def transactions(self, after: int, upto: int) -> pa.Table:
         """Finished transactions with after < seq <= upto, in commit order.
@@ -107,28 +106,52 @@ class LogReader:
 
     def seq_at_lsn(self, lsn: Lsn) -> int:
         """The newest transaction that committed at or before `lsn`; one before the oldest when none did."""
-        return self._index.newest_at("commit_lsn", lsn, self.head.seq) if self._index.positions else 0
+        return self._newest_at("commit_lsn", lsn)
 
     def seq_at_time(self, time_us: int) -> int:
         """The newest transaction such that it and all before it committed at or before this time."""
-        return self._index.newest_at("time_max_us", time_us, self.head.seq) if self._index.positions else 0
+        return self._newest_at("time_max_us", time_us)
 
     def relations(self, after: int, upto: int) -> set[int]:
         """The tables that these transactions touched."""
-        rows, lists = self._read(after, upto)
-        _, is_aborted = list_owners(rows)
-        return set(np.unique(lists[~is_aborted]).tolist())
+        found: set[int] = set()
+        for rows, lists in self._portions(after, upto):
+            found.update(np.unique(lists[~list_owners(rows)[1]]).tolist())
+        return found
 
     def bytes_between(self, after: int, upto: int) -> int:
         """About how much these transactions weigh in the log."""
-        return int(self._read(after, upto)[0]["bytes"].sum())
+        return sum(int(rows["bytes"].sum()) for rows, _ in self._portions(after, upto))
+
+    def reach(self, after: int, bytes_max: int) -> int:
+        """The last transaction such that those behind `after` up to it weigh about `bytes_max`; at least one more
+        than `after`, if there is one."""
+        room, upto = bytes_max, min(after + 1, self.head.seq)
+        for rows, _ in self._portions(after, self.head.seq):
+            weights = np.cumsum(rows["bytes"])
+            fitting = int(np.searchsorted(weights, room, side="right"))
+            upto = max(upto, int(rows["seq"][0]) - 1 + fitting)
+            if fitting < len(rows):
+                break
+            room -= int(weights[-1])
+        return upto
 
     def ranges(
         self, after: int, upto: int, bytes_max: int, relations: Collection[int] | None = None
     ) -> list[ByteRange]:
-        """Pieces of about equal size that together hold every record of these transactions and, if given, tables."""
-        rows, _ = self._read(after, upto)
-        pieces = plan(self._index, rows, bytes_max, relations)
+        """Pieces of about equal size that together hold every record of these transactions and, if given, tables.
+
+        DefiniteError when one of the transactions is not wholly here any more.
+        """
+        if after < upto and after + 1 < self.oldest_seq:
+            raise self._no_longer(after + 1)
+        pieces: list[ByteRange] = []
+        for rows, _ in self._portions(after, upto):
+            pieces += self._pieces(rows, bytes_max, relations)
+        return pieces
+
+    def _pieces(self, rows: Array, bytes_max: int, relations: Collection[int] | None) -> list[ByteRange]:
+        pieces = self._look(lambda index: plan(index, rows, bytes_max, relations))
         return self._with_undos(pieces, rows) if (rows["undos"] > 0).any() else pieces
 
     def schemas(self) -> list[SchemaVersion]:
@@ -146,8 +169,25 @@ class LogReader:
         return sorted(self._all_marks(Kind.WINDOW), key=lambda mark: mark.position)
 
     def acknowledge(self, name: str, seq: int) -> None:
-        """Consumer `name` needs nothing up to `seq` any more; durable when this returns."""
+        """Consumer `name` needs nothing up to `seq` any more; durable when this returns.
+
+        ValueError for a transaction that has not been seen: it could not have been used.
+        """
+        self._require_seen(seq)
         Consumers(self.path).acknowledge(name, seq)
+
+    def pin(self, name: str, after: int) -> None:
+        """Keep every transaction behind `after` until `unpin`; durable when this returns.
+
+        DefiniteError when one of them is gone already.
+        """
+        Consumers(self.path).pin(name, after)
+        if after + 1 < self.oldest_seq:
+            self.unpin(name)
+            raise self._no_longer(after + 1)
+
+    def unpin(self, name: str) -> None:
+        Consumers(self.path).unpin(name)
 
     def consumers(self) -> dict[str, int]:
         """What each consumer has acknowledged."""
@@ -157,31 +197,50 @@ class LogReader:
         if load_manifest(self.path).id != self.id:
             raise DefiniteError(f"the log in {self.path} was wiped and begun anew", "open it again")
 
-    def _visible(self, found: HeadFile | None) -> Head:
+    def _visible(self, found: HeadFile | None, index: TransactionIndex) -> Head:
         """The head, or as far as the index can be seen when a power cut has torn either."""
         seq = self.head.seq if found is None else found.head.seq
         try:
-            if found is not None and (seq == 0 or len(self._index.row(seq))):
+            started = index.header(index.positions[-1]).base.seq
+            if found is not None and (seq in (0, started) or len(index.row(seq))):
                 return found.head
         except DefiniteError:
             pass
-        newest = self._index.newest()
-        base = self._index.header(self._index.positions[-1]).base
+        newest = index.newest()
+        base = index.header(index.positions[-1]).base
         if newest == base.seq:
             return Head(newest, Lsn(base.lsn), base.position, 0)
-        row = self._index.row(newest)
+        row = index.row(newest)
         return Head(newest, Lsn(int(row["end_lsn"][0])), int(row["commit_position"][0]) + 1, 0)
 
-    def _forget_deleted(self) -> None:
-        positions = self._index.positions
-        if positions and not segment_path(self.path, positions[0]).exists():
-            self._index.positions = segment_positions(self.path)
+    def _newest_at(self, column: str, value: int) -> int:
+        return self._look(lambda index: index.newest_at(column, value, self.head.seq) if index.positions else 0)
 
     def _read(self, after: int, upto: int) -> tuple[Array, Array]:
-        self._forget_deleted()
+        self._require_seen(upto)
+        return self._look(lambda index: index.read(after, upto))
+
+    def _portions(self, after: int, upto: int) -> Iterator[tuple[Array, Array]]:
+        """Index rows bit by bit. DefiniteError when one is not there."""
+        self._require_seen(upto)
+        while after < upto:
+            portion = min(upto, after + PORTION_ROWS)
+            yield self._read(after, portion)
+            after = portion
+
+    def _no_longer(self, seq: int) -> DefiniteError:
+        return DefiniteError(
+            f"the log in {self.path} no longer holds transaction {seq}: the oldest is {self.oldest_seq}",
+            "what was acknowledged is deleted; take a new snapshot",
+        )
+
+    def _require_seen(self, upto: int) -> None:
         if upto > self.head.seq:
             raise ValueError(f"transaction {upto} is behind the head, {self.head.seq}")
-        return self._index.read(after, upto)
+
+    def _look(self, look: Callable[[TransactionIndex], T]) -> T:
+        self._index, found = steady(self._index, look)
+        return found
 
     def _with_undos(self, pieces: list[ByteRange], rows: Array) -> list[ByteRange]:
         """Pieces that know what is undone from behind them; reads the keys of those that a transaction with
@@ -198,15 +257,16 @@ class LogReader:
         return done[::-1]
 
     def _all_marks(self, kind: Kind) -> list[Mark]:
-        """Marks of all segments; only what is new is read from the disk."""
+        """Marks of all segments; only what is new is read from the disk. In a sealed segment all must be whole."""
         positions = segment_positions(self.path)
         self._marks = {position: self._marks.get(position, (0, [])) for position in positions}
         for position, (offset, marks) in self._marks.items():
-            file = index_path(self.path, position, ".marks")
-            if file.exists() and file.stat().st_size > offset:
-                content = file.read_bytes()[offset:]
-                found = list(parse_marks(content))
-                self._marks[position] = (offset + (found[-1][1] if found else 0), marks + [m for m, _ in found])
+            content = read_from(index_path(self.path, position, ".marks"), offset)
+            found = list(parse_marks(content))
+            end = found[-1][1] if found else 0
+            self._marks[position] = (offset + end, marks + [mark for mark, _ in found])
+            if position != positions[-1] and not are_ended(self._marks[position][1]):
+                raise index_damage(self.path, position, ".marks", offset + end)
         return [mark for _, marks in self._marks.values() for mark in marks if mark.kind == kind]
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from tailrace.errors import DefiniteError
 from tailrace.log.disk import Disk
 from tailrace.log.head import HeadFile
-from tailrace.log.index import BATCH, TRANSACTION, table_bits
+from tailrace.log.index import TRANSACTION, are_ended, load_rows, parse_marks, read_from, table_bits
 from tailrace.log.index_files import IndexFiles
 from tailrace.log.layout import (
     INDEX_SUFFIXES,
@@ -31,8 +31,10 @@ from tailrace.log.layout import (
     segment_positions,
 )
 from tailrace.log.ledger import Ledger
+from tailrace.log.ranges import load_batches
 from tailrace.log.record import BATCH_BYTES_MAX, relations_of
 from tailrace.log.segment import Frame, SegmentHeader, SegmentReader
+from tailrace.log.transactions import TransactionIndex
 
 _CHUNK_BYTES = 8 << 20
 
@@ -50,20 +52,17 @@ class Recovered:
     index: IndexFiles
 
 
-def recover(path: Path, disk: Disk) -> Recovered | None:
+def recover(path: Path, disk: Disk, log: int) -> Recovered | None:
     """Bring the log at `path` into the state of its last durable flush. None when it has no segment yet."""
     _sweep(path, disk)
     positions = segment_positions(path)
-    while positions and not _has_start(path, positions[-1]):
-        disk.unlink(segment_path(path, positions.pop()))
-        disk.sync_directory(path)
     if not positions:
-        _check_head(path, 0)
+        _check_head(path, 0, log)
         return None
     rewrite_all = _index_incomplete(path, positions)
     start = 0 if rewrite_all else _scan_start(path, positions)
     recovered = derive(path, disk, positions[start:], rewrite_all)
-    _check_head(path, recovered.ledger.base.position)
+    _check_head(path, recovered.ledger.base.position, log)
     recovered.ledger.become_strict()
     return recovered
 
@@ -76,6 +75,7 @@ def derive(path: Path, disk: Disk, positions: list[int], rewrite_all: bool) -> R
         index = IndexFiles(disk, path, position, draft=True) if rewrite_all else None
         _observe(path, position, ledger, index, is_last=False)
         if index is not None:
+            index.end()
             index.drain()
             index.sync()
             index.publish()
@@ -103,6 +103,8 @@ def _observe(
                     index.add_frame(frame.head, frame.offset, table_bits(relations_of(batch)))
                 index.add(derived)
                 index.drain()
+        if ledger.base.position < position + header.carried:
+            raise segment.damage(end, "the schemas it starts with are not whole")
         return header, end
 
 
@@ -171,10 +173,10 @@ def check_continuity(segment: SegmentReader, header: SegmentHeader, ledger: Ledg
         )
 
 
-def _check_head(path: Path, position: int) -> None:
+def _check_head(path: Path, position: int, log: int) -> None:
     """The head was written after its flush was durable, so the segments must reach it."""
     head = HeadFile.load(path)
-    if head is not None and head.head.position > position:
+    if head is not None and head.log == log and head.head.position > position:
         raise DefiniteError(
             f"the log in {path} ends at position {position}, but was durable up to {head.head.position}",
             f"restore the segment files, or accept the loss with: rm {path / 'head'}",
@@ -188,28 +190,28 @@ def _scan_start(path: Path, positions: list[int]) -> int:
     return max((i for i, position in enumerate(positions) if position <= floor), default=0)
 
 
-def _has_start(path: Path, position: int) -> bool:
-    """Whether the segment holds its header and the schemas carried into it."""
-    with SegmentReader(segment_path(path, position)) as segment:
-        if not segment.header_is_whole:
-            return False
-        header, offset = segment.header()
-        first = _load_or_none(segment, offset) if header.carried else None
-        return header.carried == 0 or first is not None or _later_flush_follows(segment, offset, position)
-
-
 def _index_incomplete(path: Path, positions: list[int]) -> bool:
-    """Whether a sealed segment lacks index rows, as after a restore without the index files."""
-    for position, following in pairwise(positions):
-        bases = []
-        for each in (position, following):
-            with SegmentReader(segment_path(path, each)) as segment:
-                bases.append(segment.header()[0].base)
-        sizes = {suffix: _size(index_path(path, position, suffix)) for suffix in INDEX_SUFFIXES}
-        expected = (bases[1].seq - bases[0].seq) * TRANSACTION.itemsize
-        if min(sizes.values()) < 0 or sizes[".transactions"] != expected or sizes[".batches"] % BATCH.itemsize:
-            return True
-    return False
+    """Whether a sealed segment's index lacks anything, as after a restore without the index files.
+
+    Transactions are only counted here, for there may be very many; each row is checked when it is read.
+    """
+    index = TransactionIndex(path)
+    return any(not _is_indexed(index, position, following) for position, following in pairwise(positions))
+
+
+def _is_indexed(index: TransactionIndex, position: int, following: int) -> bool:
+    transactions = index.header(following).base.seq - index.header(position).base.seq
+    sizes = {suffix: _size(index_path(index.path, position, suffix)) for suffix in INDEX_SUFFIXES}
+    if min(sizes.values()) < 0 or sizes[".transactions"] != transactions * TRANSACTION.itemsize:
+        return False
+    try:
+        load_batches(index.path, position, reach=following)
+    except DefiniteError:
+        return False
+    last = load_rows(index_path(index.path, position, ".transactions"), TRANSACTION, transactions - 1, 1)
+    words = int((last["lists_start"] + last["relations"] + last["aborted"]).sum())
+    marks = [mark for mark, _ in parse_marks(read_from(index_path(index.path, position, ".marks"), 0))]
+    return sizes[".lists"] == words * 8 and are_ended(marks)
 
 
 def _size(path: Path) -> int:

@@ -7,11 +7,21 @@ transaction, and by every transaction that is still active. Segments go from the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from tailrace.log.consumers import Consumers
 from tailrace.log.disk import Disk
-from tailrace.log.layout import INDEX_SUFFIXES, SEGMENT_SUFFIX, index_path, segment_path, segment_positions
+from tailrace.log.layout import (
+    INDEX_SUFFIXES,
+    SEGMENT_SUFFIX,
+    Manifest,
+    create,
+    end_wiping,
+    index_path,
+    segment_path,
+    segment_positions,
+)
 from tailrace.log.transactions import TransactionIndex
 
 
@@ -23,50 +33,76 @@ class SegmentEvent:
     path: Path
 
 
+@dataclass(frozen=True)
+class Need:
+    """What the writer itself needs."""
+
+    seq: int
+    """The newest finished transaction in the index."""
+    active_floor: int | None
+    """Where the oldest active transaction began."""
+
+
 class Retention:
     """Deletes what is no longer needed, for the writer."""
 
-    def __init__(self, path: Path, disk: Disk, consumers: Consumers) -> None:
+    def __init__(self, path: Path, disk: Disk) -> None:
         self._path = path
         self._disk = disk
-        self._consumers = consumers
+        self._consumers = Consumers(path, disk)
+        self._index = TransactionIndex(path)
+        self._first_positions: dict[int, int] = {}
 
-    def delete(self, active_floor: int, before_us: int) -> list[Path]:
-        """Delete segments sealed before `before_us` whose positions are below all that is needed."""
-        needed = self.needed_position(active_floor)
+    def delete(self, need: Need, keep_us: int, now_us: int) -> list[Path]:
+        """Delete segments sealed at least `keep_us` ago whose positions are below all that is needed.
+
+        DefiniteError when the index cannot tell what is needed; then nothing is deleted.
+        """
         deleted = []
-        index = TransactionIndex(self._path)
-        for position, following in zip(index.positions, index.positions[1:], strict=False):
-            if following > needed or index.header(following).created_us > before_us:
+        for position, following in pairwise(self._index.positions):
+            # A clock that was set back must not keep a segment that was sealed in what is now the future.
+            sealed_us = min(self._index.header(following).created_us, now_us)
+            if now_us - sealed_us < keep_us or following > self.needed_position(need):
                 break
             self._delete_segment(position)
             deleted.append(segment_path(self._path, position))
         return deleted
 
-    def needed_position(self, active_floor: int) -> int:
-        """The oldest position that somebody needs; 0 while no consumer has registered."""
+    def needed_position(self, need: Need) -> int:
+        """The oldest position that somebody needs; 0 while no consumer has registered.
+
+        Looks anew each time who needs what: a pin that is made meanwhile counts from the next segment on.
+        """
         acknowledged = self._consumers.acknowledged()
         if not acknowledged:
             return 0
         after = min([*acknowledged.values(), *self._consumers.pins().values()])
-        return min(active_floor, TransactionIndex(self._path).first_position_after(after))
+        floor = self._first_position_after(after, need.seq)
+        return floor if need.active_floor is None else min(floor, need.active_floor)
 
-    def holder(self, active_floor: int) -> str:
-        """Who holds the oldest segment, in words."""
+    def holder(self, need: Need) -> str | None:
+        """Who holds the oldest of what is there, in words; None when waiting would free nothing."""
         acknowledged = self._consumers.acknowledged()
         if not acknowledged:
             return "no consumer has registered"
         name, seq = min({**acknowledged, **self._consumers.pins()}.items(), key=lambda item: item[1])
-        if active_floor <= TransactionIndex(self._path).first_position_after(seq):
-            return f"a transaction has been active since position {active_floor}"
-        return f'"{name}" has read up to transaction {seq}'
+        floor = self._first_position_after(seq, need.seq)
+        if need.active_floor is not None and need.active_floor <= floor:
+            return f"a transaction has been active since position {need.active_floor}"
+        return f'"{name}" has read up to transaction {seq}' if seq < need.seq else None
+
+    def _first_position_after(self, after: int, upto: int) -> int:
+        if after not in self._first_positions:
+            self._first_positions[after] = self._index.first_position_between(after, upto)
+        return self._first_positions[after]
 
     def _delete_segment(self, position: int) -> None:
         # One by one, oldest first, each for good: a crash in between leaves no hole.
         self._disk.unlink(segment_path(self._path, position))
         self._disk.sync_directory(self._path)
         for suffix in INDEX_SUFFIXES:
-            self._disk.unlink(index_path(self._path, position, suffix))
+            if index_path(self._path, position, suffix).exists():
+                self._disk.unlink(index_path(self._path, position, suffix))
 
 
 def disk_bytes(path: Path) -> int:
@@ -75,13 +111,21 @@ def disk_bytes(path: Path) -> int:
     return sum(file.stat().st_size for file in path.iterdir() if file.suffix in suffixes)
 
 
-def wipe(path: Path, disk: Disk) -> None:
-    """Remove all records and what consumers have acknowledged of them; newest first, so that no hole shows."""
+def begin_anew(path: Path, manifest: Manifest, disk: Disk) -> Manifest:
+    """Remove all records and what consumers have acknowledged of them; the log has another id afterwards.
+
+    The new id comes first, together with a mark that the rest is to go: a crash at any point is finished by the next
+    writer, and no reader takes what is left for the new log.
+    """
+    if not manifest.wiping:
+        manifest = create(path, manifest.identity, disk, wiping=True)
     for folder in (path / "consumers", path / "pins"):
         for file in folder.glob("*"):
             disk.unlink(file)
-            disk.sync_directory(folder)
-    for file in (path / "head", *(segment_path(path, position) for position in reversed(segment_positions(path)))):
+    for file in (path / "head", *(segment_path(path, position) for position in segment_positions(path))):
         if file.exists():
             disk.unlink(file)
-            disk.sync_directory(path)
+    for folder in (path, path / "consumers", path / "pins"):
+        if folder.exists():
+            disk.sync_directory(folder)
+    return end_wiping(path, manifest, disk)

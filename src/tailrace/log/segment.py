@@ -12,8 +12,10 @@ Each flush is one or more frames followed by a sync. Only the last flush of the 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,9 +38,12 @@ class SegmentHeader:
     created_us: int
     carried: int = 0
     """How many schema records it starts with."""
+    salt: int = field(default_factory=lambda: secrets.randbits(63))
+    """Makes its frames' digests its own."""
 
     def to_bytes(self) -> bytes:
-        fields = {**vars(self.base), "created_us": self.created_us, "carried": self.carried}
+        own = {"created_us": self.created_us, "carried": self.carried, "salt": self.salt}
+        fields = {**vars(self.base), **own}
         fields["xxh3"] = _digest(fields)
         schema = RECORD.with_metadata({f"tailrace.{name}": str(value) for name, value in fields.items()})
         return bytes(schema.serialize())
@@ -51,14 +56,21 @@ class SegmentHeader:
             fields = {name.decode().removeprefix("tailrace."): int(value) for name, value in metadata.items()}
             if fields.pop("xxh3") != _digest(fields):
                 return None
-            created_us, carried = fields.pop("created_us"), fields.pop("carried")
-            return cls(Base(**fields), created_us, carried)
+            created_us, carried, salt = (fields.pop(name) for name in ("created_us", "carried", "salt"))
+            return cls(Base(**fields), created_us, carried, salt)
         except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError, KeyError):
             return None
 
 
 def _digest(fields: dict[str, int]) -> int:
     return xxhash.xxh3_64_intdigest(repr(sorted(fields.items())).encode())
+
+
+class SegmentGoneError(DefiniteError):
+    """A segment that was there before is not: retention has removed it, or somebody has."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"segment {path} is gone", "what it held was acknowledged and deleted; take a new snapshot")
 
 
 class SegmentReader:
@@ -72,7 +84,7 @@ class SegmentReader:
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            raise DefiniteError(f"segment {path} is gone", "retention removed it; take a new snapshot") from None
+            raise SegmentGoneError(path) from None
 
     def __enter__(self) -> SegmentReader:
         return self
@@ -93,11 +105,9 @@ class SegmentReader:
             raise self.damage(0, "its header cannot be read")
         return header, length
 
-    @property
-    def header_is_whole(self) -> bool:
-        """Whether the file reaches to the end of its header."""
-        start = os.pread(self._descriptor, 8, 0)
-        return len(start) == 8 and self.size >= 8 + int.from_bytes(start[4:8], "little")
+    @cached_property
+    def _salt(self) -> int:
+        return self.header()[0].salt
 
     def peek(self, offset: int, length: int) -> bytes:
         """Bytes as they are, unchecked."""
@@ -118,7 +128,7 @@ class SegmentReader:
         """The frame's keys, checked. Its payload is read when it is asked for."""
         buffer = pa.allocate_buffer(head.bytes)
         view = memoryview(buffer).cast("B")
-        if self._fill(view[: head.keys], offset) < head.keys or not keys_intact(head, view):
+        if self._fill(view[: head.keys], offset) < head.keys or not keys_intact(head, view, self._salt):
             raise self.damage(offset, "its checksum does not agree")
         return Frame(self, head, offset, buffer)
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tailrace.errors import DefiniteError
-from tailrace.log.layout import INDEX_SUFFIXES, index_path, segment_path
+from tailrace.log.consumers import Consumers
+from tailrace.log.layout import INDEX_SUFFIXES, index_path, segment_path, segment_positions
 from tailrace.log.ranges import load_batches
 from tailrace.log.reader import LogReader
 from tailrace.log.segment import SegmentReader
-from tailrace.log.transactions import TransactionIndex
-from tailrace.model.commit import CommitPayload
+from tailrace.log.transactions import TransactionIndex, steady
 from tailrace.model.kind import Kind
-from tailrace.model.lsn import Lsn
+
+PORTION_TRANSACTIONS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,38 @@ class SegmentSummary:
     created_us: int
 
 
+@dataclass(frozen=True)
+class Holder:
+    """A consumer or a pin, and what it keeps from being deleted."""
+
+    name: str
+    is_pin: bool
+    seq: int
+    transactions: int
+    """Between it and the head; negative for one that is ahead of the log."""
+    bytes: int | None
+    """About what those weigh that are in the log; None when the index cannot say."""
+    gone: int = 0
+    """How many of those are not in the log any more."""
+
+
+@dataclass
+class Totals:
+    """The finished transactions that are wholly in the log, summed up."""
+
+    transactions: int = 0
+    changes: int = 0
+    first_us: int = 0
+    last_us: int = 0
+    relations: set[int] = field(default_factory=set)
+
+
 def segments(reader: LogReader) -> list[SegmentSummary]:
     """All segments, from the oldest."""
-    index = TransactionIndex(reader.path)
+    return steady(TransactionIndex(reader.path), lambda index: _segments(reader, index))[1]
+
+
+def _segments(reader: LogReader, index: TransactionIndex) -> list[SegmentSummary]:
     found = []
     for number, position in enumerate(index.positions):
         header = index.header(position)
@@ -46,22 +78,70 @@ def segments(reader: LogReader) -> list[SegmentSummary]:
             SegmentSummary(
                 path=path,
                 position=position,
-                position_stop=reader.head.position if following is None else following,
+                position_stop=max(position, reader.head.position) if following is None else following,
                 after=header.base.seq,
-                upto=reader.head.seq if following is None else index.header(following).base.seq,
-                bytes=path.stat().st_size,
-                index_bytes=sum(index_path(reader.path, position, s).stat().st_size for s in INDEX_SUFFIXES),
+                upto=max(header.base.seq, reader.head.seq) if following is None else index.header(following).base.seq,
+                bytes=_size(path),
+                index_bytes=sum(_size(index_path(reader.path, position, suffix)) for suffix in INDEX_SUFFIXES),
                 created_us=header.created_us,
             )
         )
     return found
 
 
+def _size(path: Path) -> int:
+    """0 for a file that is not there, or not any more."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def holders(reader: LogReader) -> list[Holder]:
+    """The consumers, then the pins, each by name."""
+    found = Consumers(reader.path)
+    return [
+        *(_holder(reader, name, seq, is_pin=False) for name, seq in found.acknowledged().items()),
+        *(_holder(reader, name, seq, is_pin=True) for name, seq in found.pins().items()),
+    ]
+
+
+def _holder(reader: LogReader, name: str, seq: int, *, is_pin: bool) -> Holder:
+    head = reader.head.seq
+    try:
+        oldest = reader.oldest_seq
+        size = reader.bytes_between(min(max(seq, oldest - 1), head), head)
+    except DefiniteError:
+        return Holder(name, is_pin, seq, head - seq, None)
+    return Holder(name, is_pin, seq, head - seq, size, gone=max(0, min(oldest - 1, head) - max(seq, 0)))
+
+
+def totals(reader: LogReader) -> Totals:
+    """Sums over all finished transactions, a portion at a time."""
+    found = Totals()
+    first, head = reader.oldest_seq, reader.head.seq
+    for after in range(first - 1, head, PORTION_TRANSACTIONS):
+        rows = reader.transactions(after, min(head, after + PORTION_TRANSACTIONS))
+        found.transactions += len(rows)
+        found.changes += pc.sum(rows["changes"]).as_py()
+        found.relations.update(pc.unique(pc.list_flatten(rows["relations"])).to_pylist())
+        found.first_us = found.first_us or rows["commit_time_us"][0].as_py()
+        found.last_us = rows["commit_time_us"][-1].as_py()
+    return found
+
+
+def table_names(reader: LogReader) -> dict[int, str]:
+    """What each table is called in the newest schema that the log has of it."""
+    return {version.relation: str(version.schema.table) for version in reader.schemas()}
+
+
 def records(path: Path, start: int, stop: int) -> Iterator[tuple[int, dict[str, object]]]:
     """Records with start <= position < stop as they were logged, finished or not, each with its position."""
     index = TransactionIndex(path)
     for position in index.positions:
-        batches = load_batches(path, position)
+        if index.position_stop(position) <= start or position >= stop:
+            continue
+        batches = load_batches(path, position, reach=min(stop, index.position_stop(position)))
         wanted = batches[(batches["position"] < stop) & (batches["position"] + batches["rows"] > start)]
         with SegmentReader(segment_path(path, position)) as segment:
             for offset, length in zip(wanted["offset"].tolist(), wanted["bytes"].tolist(), strict=True):
@@ -74,15 +154,6 @@ def _rows(batch: pa.RecordBatch, position: int, start: int, stop: int) -> Iterat
     yield from enumerate(batch.slice(low, high - low).to_pylist(), position + low)
 
 
-def describe(kind: int, payload: bytes) -> str:
-    """A payload in words: the log's own are read, the source's are shown as text where they are text."""
-    if kind == Kind.COMMIT:
-        commit = CommitPayload.from_bytes(payload)
-        return f"commit {commit.commit_lsn} end {commit.end_lsn} time_us {commit.time_us}"
-    text = payload.decode("utf-8", "backslashreplace")
-    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
-
-
 def kind_name(kind: int) -> str:
     try:
         return Kind(kind).name
@@ -90,22 +161,34 @@ def kind_name(kind: int) -> str:
         return str(kind)
 
 
+def positions(reader: LogReader) -> tuple[int, int]:
+    """The log holds records at start <= position < stop."""
+    oldest = next(iter(segment_positions(reader.path)), 0)
+    return oldest, max(oldest, reader.head.position)
+
+
+def require_position(reader: LogReader, position: int) -> None:
+    start, stop = positions(reader)
+    if start <= position < stop:
+        return
+    if start == stop:
+        raise DefiniteError(f"the log in {reader.path} holds no records yet", "let its source send a change first")
+    raise DefiniteError(
+        f"there is no record at position {position:,}: the log holds positions {start:,} to {stop - 1:,}",
+        f"tailrace log show {quote(str(reader.path))} --position {min(max(position, start), stop - 1)}",
+    )
+
+
 def position_of(reader: LogReader, seq: int) -> tuple[int, int]:
     """Where a transaction's records lie: its first position, and the one behind its commit."""
-    if not reader.oldest_seq <= seq <= reader.head.seq:
-        raise DefiniteError(f"the log in {reader.path} holds transactions {reader.oldest_seq} to {reader.head.seq}")
+    oldest, newest = reader.oldest_seq, reader.head.seq
+    if oldest > newest:
+        hint = f"tailrace log show {quote(str(reader.path))} shows what there is"
+        raise DefiniteError(f"the log in {reader.path} holds no finished transaction", hint)
+    if not oldest <= seq <= newest:
+        raise DefiniteError(
+            f"there is no transaction {seq:,}: the log holds transactions {oldest:,} to {newest:,}",
+            f"tailrace log show {quote(str(reader.path))} --seq {min(max(seq, oldest), newest)}",
+        )
     (row,) = reader.transactions(seq - 1, seq).to_pylist()
     return row["first_position"], row["commit_position"] + 1
-
-
-def lag(reader: LogReader, seq: int) -> str:
-    """How far behind the head a consumer is, in words."""
-    behind = reader.head.seq - seq
-    if behind == 0:
-        return "up to date"
-    after = max(seq, reader.oldest_seq - 1)
-    return f"{behind} transactions, {reader.bytes_between(after, reader.head.seq)} bytes behind"
-
-
-def lsn_text(value: int) -> str:
-    return str(Lsn(value))

@@ -26,11 +26,10 @@ IndexedFrame = tuple[FrameHead, int, int]
 class Unsynced:
     """Batches in order: the first of them are in the segment's file already, the others wait."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self) -> None:
         self.frames: list[IndexedFrame] = []
         self.bytes = 0
         self.bytes_waiting = 0
-        self._encoder = encoder
         self._batches: list[pa.RecordBatch] = []
         self._written = 0
         self._before_last_write = (0, 0, 0)
@@ -43,13 +42,13 @@ class Unsynced:
         self.bytes += weigh(batch)
         self.bytes_waiting += weigh(batch)
 
-    def write(self, segment: AppendFile, position: int) -> None:
+    def write(self, segment: AppendFile, encoder: Encoder, position: int) -> None:
         """Write what waits; `position` is that of the first record here. On an error it still waits."""
         self._before_last_write = (segment.size, self._written, len(self.frames))
         after = self.frames[-1][0].position_next if self.frames else position
         try:
             for batch in pieces(self._batches[self._written :]):
-                head, content = self._encoder.encode(batch, after, position)
+                head, content = encoder.encode(batch, after, position)
                 self.frames.append((head, segment.size, table_bits(relations_of(batch))))
                 segment.append([content])
                 after = head.position_next

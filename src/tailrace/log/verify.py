@@ -5,7 +5,7 @@ Reads the whole log, changes nothing, and may run beside the writer: it looks as
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,16 +13,16 @@ import numpy as np
 
 from tailrace.errors import DefiniteError
 from tailrace.log.disk import Disk
-from tailrace.log.index import Derived, parse_marks
-from tailrace.log.layout import index_path, load_manifest, segment_path, segment_positions
+from tailrace.log.index import Derived, are_ended, parse_marks, read_from
+from tailrace.log.layout import INDEX_SUFFIXES, index_path, load_manifest, segment_path, segment_positions
 from tailrace.log.ledger import UNKNOWN_POSITION, Ledger
 from tailrace.log.lock import WriterLock
 from tailrace.log.ranges import load_batches
 from tailrace.log.reader import LogReader
 from tailrace.log.record import Array
 from tailrace.log.recovery import check_continuity, derive, intact_frames
-from tailrace.log.segment import Frame, SegmentReader
-from tailrace.log.transactions import TransactionIndex
+from tailrace.log.segment import Frame, SegmentGoneError, SegmentReader
+from tailrace.log.transactions import TransactionIndex, steady
 
 
 @dataclass
@@ -36,26 +36,48 @@ class Report:
     problems: list[str] = field(default_factory=list)
 
 
-def verify(path: Path) -> Report:
-    """Check every frame and every index row. DefiniteError when there is no log."""
+def verify(path: Path, on_segment: Callable[[int, int], None] | None = None) -> Report:
+    """Check every frame and every index row. DefiniteError when there is no log.
+
+    `on_segment` is told how many segments are done, of how many.
+    """
     stop = LogReader(path).head.position
     report = Report()
-    index = TransactionIndex(path)
+    index, _ = steady(TransactionIndex(path), _remember_headers)
     ledger: Ledger | None = None
     for position in index.positions:
         report.segments += 1
+        known = len(report.problems)
         try:
             ledger = _verify_segment(index, position, stop, ledger, report)
         except DefiniteError as error:
             report.problems.append(error.message)
             ledger = None
+        if position < min(segment_positions(path), default=position):
+            del report.problems[known:]  # Retention has removed it while we read.
+        if on_segment is not None:
+            on_segment(report.segments, len(index.positions))
     return report
+
+
+def _remember_headers(index: TransactionIndex) -> None:
+    """So that a segment which retention removes later is not missed when others are looked up."""
+    for position in index.positions:
+        try:
+            index.header(position)
+        except SegmentGoneError:
+            raise
+        except DefiniteError:
+            continue  # It is told of when its turn comes.
 
 
 def unfinished(path: Path) -> dict[int, int]:
     """Transactions that are active at the head, and the position at which each began."""
     stop = LogReader(path).head.position
-    index = TransactionIndex(path)
+    return steady(TransactionIndex(path), lambda index: _unfinished(index, stop))[1]
+
+
+def _unfinished(index: TransactionIndex, stop: int) -> dict[int, int]:
     floor = index.header(index.positions[-1]).base.floor if index.positions else 0
     later = [position for position in index.positions if position > floor]
     positions = index.positions[max(0, len(index.positions) - len(later) - 1) :]
@@ -63,17 +85,17 @@ def unfinished(path: Path) -> dict[int, int]:
         return {}
     ledger = Ledger(index.header(positions[0]).base, strict=False)
     for position in positions:
-        with SegmentReader(segment_path(path, position)) as segment:
+        with SegmentReader(segment_path(index.path, position)) as segment:
             _, start = segment.header()
             for frame in _durable_frames(segment, start, position, stop, is_last=position == positions[-1]):
                 ledger.observe(frame.whole())
     return {xid: active.first_position for xid, active in ledger.active.items()}
 
 
-def rebuild_index(path: Path) -> int:
+def rebuild_index(path: Path, on_segment: Callable[[int, int], None] | None = None) -> int:
     """Write every index file anew from the segments, and return the number of transactions.
 
-    Takes the writer's lock. DefiniteError where a segment is damaged.
+    Takes the writer's lock. DefiniteError where a segment is damaged. `on_segment` as for `verify`.
     """
     load_manifest(path)
     lock = WriterLock(path)
@@ -81,13 +103,27 @@ def rebuild_index(path: Path) -> int:
         positions = segment_positions(path)
         if not positions:
             return 0
-        recovered = derive(path, Disk(), positions, rewrite_all=True)
+        disk = Disk() if on_segment is None else _CountedDisk(on_segment, len(positions))
+        recovered = derive(path, disk, positions, rewrite_all=True)
         recovered.index.sync()
         recovered.index.close()
         Disk().sync_directory(path)
         return recovered.ledger.base.seq - _first_seq(path, positions[0]) + 1
     finally:
         lock.release()
+
+
+class _CountedDisk(Disk):
+    """A disk that tells of every segment whose index has taken its place, of how many."""
+
+    def __init__(self, on_segment: Callable[[int, int], None], total: int) -> None:
+        self._on_segment, self._total, self._done = on_segment, total, 0
+
+    def replace(self, source: Path, target: Path) -> None:
+        super().replace(source, target)
+        if target.suffix == INDEX_SUFFIXES[-1]:
+            self._done += 1
+            self._on_segment(self._done, self._total)
 
 
 def _first_seq(path: Path, position: int) -> int:
@@ -101,8 +137,11 @@ def _verify_segment(index: TransactionIndex, position: int, stop: int, ledger: L
         header, start = segment.header()
         ledger = ledger or Ledger(header.base, strict=False)
         check_continuity(segment, header, ledger)
-        marks = _stored_marks(index.path, position)
-        stored = {int(row["position"]): row for row in load_batches(index.path, position)}
+        stored_marks = [mark for mark, _ in parse_marks(read_from(index_path(index.path, position, ".marks"), 0))]
+        if position != index.positions[-1] and not are_ended(stored_marks):
+            report.problems.append(f"{segment.path}: the index lacks marks")
+        marks = {(mark.since, mark.relation, mark.payload) for mark in stored_marks}
+        stored = {int(row["position"]): row for row in load_batches(index.path, position, reach=position)}
         for frame in _durable_frames(segment, start, position, stop, is_last=position == index.positions[-1]):
             derived = ledger.observe(frame.whole())
             report.frames += 1
@@ -155,9 +194,3 @@ def _index_problems(index: TransactionIndex, segment: SegmentReader, derived: De
     if known.all() and not wrong.any() and not np.array_equal(lists, derived.lists):
         return [f"{segment.path}: the index has other tables for the transactions {first} to {last}"]
     return [f"{segment.path}: the index is wrong about transaction {seq}" for seq in rows["seq"][wrong].tolist()]
-
-
-def _stored_marks(path: Path, position: int) -> set[tuple[int, int, bytes]]:
-    file = index_path(path, position, ".marks")
-    content = file.read_bytes() if file.exists() else b""
-    return {(mark.since, mark.relation, mark.payload) for mark, _ in parse_marks(content)}

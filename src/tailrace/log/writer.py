@@ -10,29 +10,28 @@ stops reading from the source and calls `flush` again, which goes on as soon as 
 
 from __future__ import annotations
 
+import errno
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from tailrace.errors import TransientError
-from tailrace.log.consumers import Consumers
+from tailrace.errors import DefiniteError, TransientError
 from tailrace.log.disk import AppendFile, Disk
 from tailrace.log.frame import Encoder
 from tailrace.log.head import Head, HeadFile
-from tailrace.log.index import Derived, table_bits
-from tailrace.log.index_files import IndexFiles
-from tailrace.log.layout import create, create_or_check, segment_path
+from tailrace.log.index import Derived
+from tailrace.log.layout import create_or_check, log_number, segment_path
 from tailrace.log.ledger import Base, Ledger
 from tailrace.log.lock import WriterLock
-from tailrace.log.own_records import rollbacks, schemas
-from tailrace.log.record import conform, relations_of
+from tailrace.log.next_segment import NextSegment
+from tailrace.log.own_records import rollbacks
+from tailrace.log.record import conform
 from tailrace.log.recovery import Recovered, recover
-from tailrace.log.retention import Retention, SegmentEvent, disk_bytes, wipe
-from tailrace.log.segment import SegmentHeader
+from tailrace.log.retention import Need, Retention, SegmentEvent, begin_anew, disk_bytes
 from tailrace.log.unsynced import WRITE_AHEAD_BYTES, Unsynced
 from tailrace.model.lsn import Lsn
 
@@ -46,7 +45,7 @@ class LogOptions:
     segment_seconds_max: float = 3600.0
     """So is one of this age, so that retention can free it."""
     quota_bytes: int | None = None
-    """The log takes no more than this on disk, index included, but for the last flush."""
+    """The log takes no more than this on disk, index included; a flush that would wait in vain is taken."""
     buffer_bytes_max: int = 64 << 20
     """`append` refuses more than this while the log is blocked."""
     compression: str | None = None
@@ -56,18 +55,12 @@ class LogOptions:
 
 
 DEFAULTS = LogOptions()
+_OVERHEAD_BYTES = 4096
+"""A frame's metadata and the header of a segment take less than this."""
 
 
 class LogBlockedError(TransientError):
     """There is no room. Nothing is lost; `flush` again when there is."""
-
-
-@dataclass(frozen=True)
-class _NextSegment:
-    header: SegmentHeader
-    carried: pa.RecordBatch | None
-    derived: Derived | None
-    after: Base
 
 
 class LogWriter:
@@ -78,13 +71,14 @@ class LogWriter:
         self.path = path
         self.blocked: str | None = None
         """Why the log takes no records at present."""
+        self._log = 0
+        self._is_interrupted = False
         self._options = options
         self._disk = disk
         self._clock = clock
-        self._encoder = Encoder(options.compression)
-        self._unsynced = Unsynced(self._encoder)
+        self._unsynced = Unsynced()
         self._derived: list[Derived] = []
-        self._next: _NextSegment | None = None
+        self._next: NextSegment | None = None
         self._listeners: list[Callable[[SegmentEvent], None]] = []
         self._lock = WriterLock(path)
 
@@ -103,15 +97,20 @@ class LogWriter:
         LogBlockedError when the disk is full; then try again.
         """
         disk = disk or Disk()
-        path.mkdir(parents=True, exist_ok=True)
-        disk.sync_directory(path.parent)
-        writer = cls(path, options, disk, clock or (lambda: time.time_ns() // 1000))
         try:
-            create_or_check(path, identity, disk)
-            if not options.reuse:
-                wipe(path, disk)
-                create(path, identity, disk)
-            writer._start(recover(path, disk))
+            disk.make_directory(path)
+            writer = cls(path, options, disk, clock or (lambda: time.time_ns() // 1000))
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:
+            raise DefiniteError(f"cannot keep a log in {path}: {error.strerror}", "choose another folder") from error
+        try:
+            manifest = create_or_check(path, identity, disk)
+            if manifest.wiping or not options.reuse:
+                manifest = begin_anew(path, manifest, disk)
+            writer._log = log_number(manifest.id)
+            writer._start(recover(path, disk, writer._log))
+        except PermissionError as error:
+            writer._lock.release()
+            raise DefiniteError(f"cannot write {error.filename or path}: {error.strerror}") from error
         except OSError as error:
             writer._lock.release()
             raise LogBlockedError(f"cannot open the log in {path}: {error.strerror or error}") from error
@@ -125,11 +124,12 @@ class LogWriter:
         if recovered is None:
             self._ledger = Ledger(Base(), strict=True)
             self._durable = Base()
-            self._begin_segment(_NextSegment(SegmentHeader(Base(), self._clock()), None, None, Base()))
+            self._begin_segment(NextSegment.first(self._clock()))
         else:
             self._ledger = recovered.ledger
             self._durable = recovered.ledger.base
             self._header = recovered.header
+            self._encoder = Encoder(recovered.header.salt, self._options.compression)
             self._segment = AppendFile(self._disk, segment_path(self.path, recovered.position), recovered.size)
             self._segment.rewind(recovered.size)
             self._segment.sync()
@@ -158,6 +158,7 @@ class LogWriter:
 
         ValueError for what is not records or belongs to no transaction; then none of the batch is taken.
         """
+        self._require_sound()
         batch = conform(batch)
         if batch.num_rows == 0:
             return
@@ -167,8 +168,11 @@ class LogWriter:
         try:
             self._write_ahead()
             derived = self._ledger.observe(batch)
-        except BaseException:
+        except ValueError:
             self._unsynced.drop_last(self._segment)
+            raise
+        except BaseException:
+            self._is_interrupted = True
             raise
         self._derived.append(derived)
 
@@ -182,7 +186,7 @@ class LogWriter:
 
         LogBlockedError when there is no room: then nothing new is durable, or it is and only readers cannot see it yet.
         """
-        try:
+        with self._writing():
             self._finish_roll()
             if self._unsynced:
                 self._require_quota()
@@ -193,37 +197,31 @@ class LogWriter:
             if self._is_due_to_roll():
                 self._plan_roll()
                 self._finish_roll()
-        except OSError as error:
-            self.blocked = f"cannot write {self.path}: {error.strerror or error}"
-            raise LogBlockedError(self.blocked, "free some space; the log goes on by itself") from error
         self.blocked = None
         return self._head
 
     def roll(self) -> None:
         """Flush, seal the segment and start the next one; an empty one stays."""
         self.flush()
-        if self._is_empty():
-            return
-        try:
-            self._plan_roll()
-            self._finish_roll()
-        except OSError as error:
-            self.blocked = f"cannot write {self.path}: {error.strerror or error}"
-            raise LogBlockedError(self.blocked) from error
+        if not self._is_empty():
+            with self._writing():
+                self._plan_roll()
+                self._finish_roll()
 
     def retain(self, keep_seconds: float = 0.0) -> list[Path]:
         """Delete the oldest segments as far as no consumer, pin or active transaction needs them.
 
         Those that held the newest records less than `keep_seconds` ago stay too, and all stay while nobody has
-        registered as a consumer. The deleted segments.
+        registered as a consumer. The deleted segments. Also seals the segment if it is old enough, so that an idle log
+        can be freed of it later.
         """
-        try:
-            self._index.drain()
-        except OSError:
-            return []  # A transaction that the index does not show yet may need what would be deleted.
-        retention = Retention(self.path, self._disk, Consumers(self.path, self._disk))
-        floor = min(self._ledger.base.floor, self._durable.floor)
-        deleted = retention.delete(floor, self._clock() - int(keep_seconds * 1e6))
+        with suppress(LogBlockedError):
+            if not self._unsynced:
+                self.flush()
+        return self._free(int(keep_seconds * 1e6))
+
+    def _free(self, keep_us: int = 0) -> list[Path]:
+        deleted = Retention(self.path, self._disk).delete(self._need(), keep_us, self._clock())
         if deleted:
             self._sealed_bytes = disk_bytes(self.path) - self._segment.size - self._index.size
         for path in deleted:
@@ -247,22 +245,55 @@ class LogWriter:
         if is_ready and self._unsynced.bytes_waiting >= WRITE_AHEAD_BYTES:
             start = self._segment.size
             with suppress(OSError):
-                self._unsynced.write(self._segment, self._durable.position)
+                self._unsynced.write(self._segment, self._encoder, self._durable.position)
                 self._segment.start_write_out(start)
 
     def _require_quota(self) -> None:
         if self._is_within_quota():
             return
-        self.retain()
-        if not self._is_within_quota():
-            holder = Retention(self.path, self._disk, Consumers(self.path, self._disk)).holder(self._ledger.base.floor)
+        self._free()
+        holder = Retention(self.path, self._disk).holder(self._need())
+        # What finds no room in a log that nobody holds is taken all the same: waiting would not help.
+        is_held = holder is not None and not (self._sealed_bytes == 0 and self._is_empty())
+        if is_held and not self._is_within_quota():
             quota = self._options.quota_bytes
             self.blocked = f"the log in {self.path} has reached its quota of {quota} bytes: {holder}"
             raise LogBlockedError(self.blocked, "let the consumer go on, or raise the quota")
 
+    def _need(self) -> Need:
+        """What must not be deleted, whoever has acknowledged it."""
+        floors = [self._ledger.base.floor, self._durable.floor, self._index.waiting_from]
+        floor = min(each for each in floors if each is not None)
+        indexed = self._header.base.seq + self._index.rows
+        return Need(indexed, floor if floor < self._durable.position else None)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turn what the disk refuses into LogBlockedError; let nobody go on after anything else went wrong."""
+        self._require_sound()
+        try:
+            yield
+        except OSError as error:
+            self.blocked = f"cannot write {self.path}: {error.strerror or error}"
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            hint = "free some space; the log goes on by itself" if is_full else "see to the disk; the log tries again"
+            raise LogBlockedError(self.blocked, hint) from error
+        except LogBlockedError:
+            raise
+        except BaseException:
+            self._is_interrupted = True
+            raise
+
+    def _require_sound(self) -> None:
+        if self._is_interrupted:
+            raise DefiniteError(f"the writer of {self.path} was interrupted", "open the log again")
+
     def _is_within_quota(self) -> bool:
         quota = self._options.quota_bytes
-        return quota is None or self._used_bytes() + self._unsynced.bytes_waiting <= quota
+        if quota is None:
+            return True
+        index_bytes = sum(derived.transactions.nbytes + derived.lists.nbytes for derived in self._derived)
+        return self._used_bytes() + self._unsynced.bytes_waiting + index_bytes + _OVERHEAD_BYTES <= quota
 
     def _used_bytes(self) -> int:
         return self._sealed_bytes + self._segment.size + self._index.size
@@ -271,7 +302,7 @@ class LogWriter:
         """Make all that was appended durable, or leave the segment as it was."""
         unsynced = self._unsynced
         try:
-            unsynced.write(self._segment, self._durable.position)
+            unsynced.write(self._segment, self._encoder, self._durable.position)
             self._segment.sync()
         except BaseException:
             unsynced.rewind(self._segment, self._durable_bytes)
@@ -281,12 +312,12 @@ class LogWriter:
             self._index.add_frame(*frame)
         for derived in self._derived:
             self._index.add(derived)
-        self._unsynced, self._derived = Unsynced(self._encoder), []
+        self._unsynced, self._derived = Unsynced(), []
 
     def _publish_head(self) -> None:
         base = self._durable
         self._head = Head(base.seq, Lsn(base.lsn), base.position, self._clock())
-        self._head_file.overwrite(HeadFile(self._head, self._header.base.position).to_bytes())
+        self._head_file.overwrite(HeadFile(self._head, self._header.base.position, self._log).to_bytes())
         self._published = base
 
     def _is_due_to_roll(self) -> bool:
@@ -296,23 +327,22 @@ class LogWriter:
         # Only sealed segments can be deleted, so the one that is written must not fill the quota.
         bytes_max = min(options.segment_bytes_max, (options.quota_bytes or 1 << 62) // 4)
         age_us = self._clock() - self._header.created_us
-        return self._segment.size >= bytes_max or age_us >= options.segment_seconds_max * 1e6
+        # A clock that was set back would keep the segment open until it has caught up.
+        is_old = age_us < 0 or age_us >= options.segment_seconds_max * 1e6
+        return self._segment.size >= bytes_max or is_old
 
     def _is_empty(self) -> bool:
         return self._durable.position <= self._header.base.position + self._header.carried
 
     def _plan_roll(self) -> None:
         """Decide what the next segment starts with; its positions are taken from here on."""
-        base, marks = self._ledger.base, self._ledger.carried()
-        header = SegmentHeader(base, self._clock(), len(marks))
-        carried = schemas(marks, base.lsn) if marks else None
-        derived = self._ledger.observe(carried) if carried is not None else None
-        self._next = _NextSegment(header, carried, derived, self._ledger.base)
+        self._next = NextSegment.behind(self._ledger, self._clock())
 
     def _finish_roll(self) -> None:
         """Seal the segment and start the next; may fail and be tried again."""
         if self._next is None:
             return
+        self._index.end()
         self._index.drain()
         self._index.sync()
         sealed, sealed_index = self._segment, self._index
@@ -326,30 +356,10 @@ class LogWriter:
         self._notify("sealed", sealed.path)
         self._notify("started", self._segment.path)
 
-    def _begin_segment(self, following: _NextSegment) -> None:
-        """Make the segment under another name, then give it its own: it is there whole or not at all."""
-        position = following.header.base.position
-        target = segment_path(self.path, position)
-        segment = AppendFile(self._disk, target.with_name(target.name + ".tmp"))
-        index = IndexFiles(self._disk, self.path, position)
-        try:
-            segment.rewind(0)
-            segment.append([following.header.to_bytes()])
-            if following.carried is not None and following.derived is not None:
-                head, content = self._encoder.encode(following.carried, position, position)
-                index.add_frame(head, segment.size, table_bits(relations_of(following.carried)))
-                index.add(following.derived)
-                segment.append([content])
-            segment.sync()
-            self._disk.replace(segment.path, target)
-            self._disk.sync_directory(self.path)
-        except BaseException:
-            segment.close()
-            index.close()
-            raise
-        segment.path = target
-        self._segment, self._index = segment, index
-        self._durable_bytes = segment.size
+    def _begin_segment(self, following: NextSegment) -> None:
+        encoder = Encoder(following.header.salt, self._options.compression)
+        self._segment, self._index = following.make(self.path, self._disk, encoder)
+        self._encoder, self._durable_bytes = encoder, self._segment.size
         self._header, self._durable = following.header, following.after
 
     def _notify(self, what: str, path: Path) -> None:

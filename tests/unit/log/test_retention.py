@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.unit.log.crashing_disk import CrashingDisk, fails_at
-from tests.unit.log.records import IDENTITY, batch, begin, change, commit, open_log, played, transaction
+from tests.unit.log.records import (
+    IDENTITY,
+    UnsyncedDisk,
+    batch,
+    begin,
+    change,
+    commit,
+    keepalive,
+    open_log,
+    played,
+    transaction,
+)
 
 from tailrace.errors import DefiniteError
 from tailrace.log.consumers import Consumers
@@ -14,6 +26,8 @@ from tailrace.log.layout import segment_positions
 from tailrace.log.reader import LogReader
 from tailrace.log.retention import SegmentEvent, disk_bytes
 from tailrace.log.writer import LogBlockedError, LogOptions, LogWriter
+
+DAY_US = 86_400_000_000
 
 
 @pytest.fixture
@@ -185,3 +199,111 @@ def test_transient_mode_begins_anew_every_time(writer: LogWriter) -> None:
     assert played(writer.path) == [(1, b"again")]
     with pytest.raises(DefiniteError, match="begun anew"):
         reader.refresh()
+
+
+def test_a_flush_larger_than_the_quota_is_taken_by_an_empty_log(tmp_path: Path) -> None:
+    writer = open_log(tmp_path, LogOptions(quota_bytes=5000))
+    writer.append(batch(transaction(1, 100, b"x" * 6000)))
+    assert writer.flush().seq == 1
+    writer.append(batch(transaction(2, 200, b"y")))
+    with pytest.raises(LogBlockedError, match="no consumer has registered"):
+        writer.flush()
+
+
+def test_a_flush_that_would_wait_for_nobody_is_taken(tmp_path: Path) -> None:
+    writer = open_log(tmp_path, LogOptions(quota_bytes=50_000))
+    writer.append(batch(transaction(1, 100, b"x")))
+    writer.flush()
+    Consumers(tmp_path).acknowledge("lake", 1)
+    writer.append(batch(transaction(2, 200, b"y" * 49_000)))
+    assert writer.flush().seq == 2
+    writer.append(batch(transaction(3, 300, b"z")))
+    with pytest.raises(LogBlockedError, match='"lake" has read up to transaction 1'):
+        writer.flush()
+    Consumers(tmp_path).acknowledge("lake", 2)
+    assert writer.flush().seq == 3
+    assert disk_bytes(tmp_path) < 50_000
+
+
+def test_a_clock_that_was_set_back_keeps_nothing_longer(tmp_path: Path) -> None:
+    now_us = 10 * DAY_US
+    writer = open_log(tmp_path, clock=lambda: now_us)
+    for seq in (1, 2):
+        writer.append(batch(transaction(seq, seq * 100, b"x")))
+        writer.roll()
+    now_us = 9 * DAY_US
+    Consumers(tmp_path).acknowledge("lake", 2)
+    assert len(writer.retain()) == 2
+    writer.append(batch(transaction(3, 300, b"x")))
+    writer.flush()
+    assert len(segment_positions(tmp_path)) == 2
+
+
+def test_an_idle_log_is_sealed_by_age_too(tmp_path: Path) -> None:
+    now_us = 0
+    writer = open_log(tmp_path, LogOptions(segment_seconds_max=60), clock=lambda: now_us)
+    writer.append(batch(transaction(1, 100, b"x")))
+    writer.flush()
+    Consumers(tmp_path).acknowledge("lake", 1)
+    now_us = 61_000_000
+    assert len(writer.retain()) == 1
+
+
+def test_a_pin_made_while_segments_are_deleted_holds_those_that_are_left(tmp_path: Path) -> None:
+    class PinningDisk(CrashingDisk):
+        def unlink(self, path: Path) -> None:
+            super().unlink(path)
+            if path.suffix == ".arrows":
+                Consumers(tmp_path).pin("read", 2)
+
+    writer = LogWriter.open(tmp_path, IDENTITY, disk=PinningDisk())
+    for seq in range(1, 6):
+        writer.append(batch(transaction(seq, seq * 100, b"x")))
+        writer.roll()
+    Consumers(tmp_path).acknowledge("lake", 5)
+    assert len(writer.retain()) == 2
+    assert [seq for seq, _ in played(tmp_path, after=2)] == [3, 4, 5]
+
+
+def test_the_head_is_seen_after_its_own_transaction_was_deleted(tmp_path: Path) -> None:
+    writer = open_log(tmp_path)
+    writer.append(batch(transaction(1, 100, b"x")))
+    writer.roll()
+    Consumers(tmp_path).acknowledge("lake", 1)
+    reader = LogReader(tmp_path)
+    assert len(writer.retain()) == 1
+    writer.append(batch([keepalive(5000), begin(7)]))
+    assert reader.refresh() != writer.flush()
+    assert reader.refresh() == LogReader(tmp_path).head == writer.head
+
+
+def test_consumers_may_have_any_name_that_fits_a_file(tmp_path: Path) -> None:
+    open_log(tmp_path).close()
+    consumers = Consumers(tmp_path)
+    for name in ("a/b", "..", "ü\n", "[/red]"):
+        consumers.acknowledge(name, 1)
+    assert consumers.acknowledged().keys() == {"a/b", "..", "ü\n", "[/red]"}
+    for name, seq in (("", 1), ("x" * 300, 1), ("lake", -1)):
+        with pytest.raises(ValueError, match=r"cannot be a consumer's name|no sequence number"):
+            consumers.acknowledge(name, seq)
+    with pytest.raises(ValueError, match="transaction 1 is behind the head"):
+        LogReader(tmp_path).acknowledge("lake", 1)
+
+
+def test_a_damaged_consumer_file_stops_deletion_until_its_owner_acknowledges(writer: LogWriter) -> None:
+    file = writer.path / "consumers" / "lake.json"
+    Consumers(writer.path).acknowledge("lake", 0)
+    file.write_bytes(b"")
+    with pytest.raises(DefiniteError, match=r"lake\.json is damaged"):
+        writer.retain()
+    Consumers(writer.path).acknowledge("lake", 1)
+    writer.retain()
+
+
+def test_acknowledgements_from_many_threads_never_go_back(tmp_path: Path) -> None:
+    open_log(tmp_path).close()
+    consumers = Consumers(tmp_path, UnsyncedDisk())
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda seq: consumers.acknowledge("lake", seq), [*range(200), *range(200)]):
+            pass
+    assert consumers.acknowledged() == {"lake": 199}

@@ -49,6 +49,8 @@ class LogMachine(RuleBasedStateMachine):
         for module, size in (("record", 400), ("playback", 1500), ("recovery", 1500)):
             self.patch.setattr(f"tailrace.log.{module}.BATCH_BYTES_MAX", size)
         self.patch.setattr("tailrace.log.writer.WRITE_AHEAD_BYTES", 700)
+        for module in ("transactions", "reader"):
+            self.patch.setattr(f"tailrace.log.{module}.PORTION_ROWS", 3)
 
     @initialize()
     def open(self) -> None:
@@ -224,7 +226,8 @@ class LogMachine(RuleBasedStateMachine):
         """Deletes all that nobody needs, and nothing else."""
         before = segment_positions(self.path)
         self.writer.retain()
-        after = segment_positions(self.path)
+        # A segment that is large enough is sealed as well, which adds an empty one.
+        after = [position for position in segment_positions(self.path) if position <= before[-1]]
         assert after == before[len(before) - len(after) :]
         if not self.acknowledged:
             assert after == before

@@ -175,3 +175,46 @@ def test_a_transaction_begun_anew_is_told_apart_when_the_filter_skips_its_begin(
     writer.append(batch([change(7, b"second try", 1), commit(7, 100), commit(9, 200)]))
     writer.flush()
     assert played(writer.path, relations={1}) == [(2, b"nine"), (1, b"second try")]
+
+
+def test_an_undo_that_comes_behind_its_commit_takes_nothing_back(tmp_path: Path) -> None:
+    writer = open_log(tmp_path)
+    writer.append(batch([*transaction(7, 100, b"a", b"b"), undo(7, 1)]))
+    writer.flush()
+    assert played(tmp_path) == [(1, b"a"), (1, b"b")]
+
+
+@pytest.mark.parametrize("kind", [0, 9, 99, 255])
+def test_a_record_of_unknown_kind_is_refused(tmp_path: Path, kind: int) -> None:
+    writer = open_log(tmp_path)
+    unknown = Record(kind, 7, relation=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"unknown kind {kind}"):
+        writer.append(batch([begin(7), unknown, commit(7, 100)]))
+    assert writer.active == {}
+
+
+def test_a_batch_is_as_heavy_as_one_may_be(tmp_path: Path) -> None:
+    writer = open_log(tmp_path)
+    writer.append(batch(transaction(7, 100, b"a" * (9 << 20), b"b", b"c" * (20 << 20))))
+    writer.flush()
+    assert [len(payload) for _, payload in played(tmp_path)] == [9 << 20, 1, 20 << 20]
+
+
+def test_how_far_a_batch_of_transactions_reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tailrace.log.reader.PORTION_ROWS", 2)
+    writer = open_log(tmp_path)
+    for seq in range(1, 8):
+        writer.append(batch(transaction(seq, seq * 100, b"x" * 67)))
+    writer.flush()
+    reader = LogReader(tmp_path)
+    assert [reader.reach(0, bytes_max) for bytes_max in (0, 99, 100, 199, 200, 250, 500, 10_000)] == [
+        1,
+        1,
+        1,
+        1,
+        2,
+        2,
+        5,
+        7,
+    ]
+    assert (reader.reach(6, 0), reader.reach(7, 1000)) == (7, 7)

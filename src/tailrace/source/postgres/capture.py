@@ -24,7 +24,7 @@ from psycopg import pq, sql
 
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
-from tailrace.log.writer import LogBlockedError, LogWriter
+from tailrace.log.writer import DEFAULTS, LogBlockedError, LogOptions, LogWriter
 from tailrace.model.kind import Kind
 from tailrace.model.lsn import Lsn
 from tailrace.source.postgres import catalog
@@ -55,12 +55,21 @@ class CaptureOptions:
     timeline: int = 1
     keep_seconds: float = 24 * 3600.0
     """How long the log keeps what every consumer has acknowledged."""
+    log_options: LogOptions = DEFAULTS
+
+    @property
+    def inbox_bytes_max(self) -> int:
+        """Two of these are flushed together at most. A log at its quota must find room for them when all else in it
+        has been let go but for the segment that is being written, which has up to a quarter of the quota."""
+        quota_bytes = self.log_options.quota_bytes
+        return INBOX_BYTES_MAX if quota_bytes is None else min(INBOX_BYTES_MAX, quota_bytes // 16)
 
 
 class Inbox:
     """Messages on their way from the receiving to the writing thread, bounded in bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
         self._messages: list[bytes] = []
         self._bytes = 0
         self._changed = threading.Condition()
@@ -74,7 +83,7 @@ class Inbox:
 
     @property
     def full(self) -> bool:
-        return self._bytes >= INBOX_BYTES_MAX
+        return self._bytes >= self._bytes_max
 
     def close(self, reason: BaseException) -> None:
         with self._changed:
@@ -175,7 +184,7 @@ def run(options: CaptureOptions, stopping: threading.Event, report: Callable[[st
 
 def _open_log(options: CaptureOptions) -> LogWriter:
     with connect(options.dsn, replication=True) as conn:
-        return LogWriter.open(options.log, identify(conn).log_identity)
+        return LogWriter.open(options.log, identify(conn).log_identity, options.log_options)
 
 
 def _stream(
@@ -191,7 +200,7 @@ def _stream(
         encoder = StreamEncoder(
             writer.last_commit_lsn, lambda relation: catalog.describe_relation(catalog_conn, relation)
         )
-        inbox = Inbox()
+        inbox = Inbox(options.inbox_bytes_max)
         receiver = Receiver(conn, lambda: writer.head.lsn, inbox)
         receiver.start()
         try:
@@ -220,12 +229,16 @@ def _write(
 
 def _flush(writer: LogWriter, stopping: threading.Event, report: Callable[[str], None]) -> None:
     """Flush, waiting for room if there is none: the server keeps what we do not take."""
+    waited = False
     while not stopping.is_set():
         try:
             writer.flush()
             failpoint("capture.flushed")
+            if waited:
+                report("")
             return
         except LogBlockedError as error:
+            waited = True
             report(f"{error.message}; waiting for room")
             stopping.wait(1.0)
             writer.retain(0.0)

@@ -1,0 +1,144 @@
+"""What a log holds, as tables on a terminal. Anything that comes from the log is text, never markup.
+
+On a terminal a payload is folded into its column; elsewhere each record is one line, for tools that read lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from tailrace.cli.sizes import size_text, time_text
+from tailrace.log.reader import LogReader
+from tailrace.log.survey import Holder, SegmentSummary, Totals, kind_name
+from tailrace.model.commit import CommitPayload
+from tailrace.model.kind import Kind
+from tailrace.model.lsn import Lsn
+
+ACTIVE_SHOWN = 10
+_STYLE: dict[str, Any] = {"box": None, "pad_edge": False, "header_style": "bold", "padding": (0, 2, 0, 0)}
+
+Record = Mapping[str, object]
+
+
+def print_table(console: Console, table: Table) -> None:
+    """As wide as the terminal; elsewhere as wide as it needs, without spaces at the ends of lines."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    text = StringIO()
+    wide = Console(file=text, width=1 << 20)
+    wide.print(table, width=wide.measure(table).maximum)
+    for line in text.getvalue().splitlines():
+        console.print(line.rstrip(), soft_wrap=True)
+
+
+def segment_table(segments: Iterable[SegmentSummary]) -> Table:
+    columns = _columns("segment", "-records", "-last seq", "-size")
+    table = Table(*columns, Column("created", overflow="fold"), **_STYLE)
+    for segment in segments:
+        table.add_row(
+            segment.path.name,
+            f"{segment.position_stop - segment.position:,}",
+            f"{segment.upto:,}",
+            size_text(segment.bytes + segment.index_bytes),
+            time_text(segment.created_us, "minutes"),
+        )
+    return table
+
+
+def holder_table(holders: Iterable[Holder]) -> Table:
+    table = Table(Column("consumer", overflow="fold"), *_columns("-acknowledged"), "behind the head", **_STYLE)
+    for holder in holders:
+        name = f"pin {holder.name}" if holder.is_pin else holder.name
+        table.add_row(Text(name), f"{holder.seq:,}", Text(lag_text(holder)))
+    return table
+
+
+def lag_text(holder: Holder) -> str:
+    """How far behind the head somebody is."""
+    if holder.transactions < 0:
+        ahead = counted(-holder.transactions, "transaction")
+        return f"{ahead} ahead of the head: not of this log"
+    if holder.transactions == 0:
+        return "up to date"
+    size = "size unknown, the index is damaged" if holder.bytes is None else size_text(holder.bytes)
+    gone = f", {holder.gone:,} of them deleted" if holder.gone else ""
+    return f"{counted(holder.transactions, 'transaction')}, {size}{gone}"
+
+
+def record_table(found: Sequence[tuple[int, Record]], names: Mapping[int, str], payload_bytes_max: int) -> Table:
+    """Records by position; sub-transactions have a column only where there are any."""
+    has_subs = any(record["sub_xid"] for _, record in found)
+    columns = _columns("-position", "lsn", "-xid", *(["-sub"] if has_subs else []), "kind", "table")
+    table = Table(*columns, Column("payload", overflow="fold"), **_STYLE)
+    for position, record in found:
+        kind, relation = _int(record["kind"]), _int(record["relation"])
+        cells = [f"{position:,}", str(Lsn(_int(record["lsn"]))), str(record["xid"])]
+        cells += [str(record["sub_xid"])] if has_subs else []
+        name = names.get(relation, str(relation)) if relation else ""
+        table.add_row(*cells, kind_name(kind), Text(name), _payload_text(kind, record["payload"], payload_bytes_max))
+    return table
+
+
+def _payload_text(kind: int, payload: object, bytes_max: int) -> Text:
+    """A payload in words: the log's own are read, the source's are shown as text where they are text."""
+    if not isinstance(payload, bytes):
+        return Text()
+    if kind == Kind.COMMIT:
+        commit = CommitPayload.from_bytes(payload)
+        return Text(f"commit {commit.commit_lsn} end {commit.end_lsn} at {time_text(commit.time_us)}")
+    letters = payload[:bytes_max].decode("utf-8", "backslashreplace")
+    shown = Text("".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in letters))
+    return shown if len(payload) <= bytes_max else shown.append(f"… {size_text(len(payload))}", style="dim")
+
+
+def summary_table(
+    reader: LogReader, segments: Sequence[SegmentSummary], found: Totals, active: Mapping[int, int]
+) -> Table:
+    """The log in a few lines: a name and a value each."""
+    head = reader.head
+    segment_bytes, index_bytes = sum(s.bytes for s in segments), sum(s.index_bytes for s in segments)
+    rows = [*sorted(reader.identity.items())]
+    rows += [("head", f"transaction {head.seq:,}, lsn {head.lsn}, position {head.position:,}")]
+    rows += [("written", time_text(head.written_us))] if head.written_us else []
+    rows += [("size", f"{size_text(segment_bytes + index_bytes)}, of which index {size_text(index_bytes)}")]
+    rows += [("segments", f"{len(segments):,}")]
+    rows += [("finished", f"{counted(found.transactions, 'transaction')}{_seq_range(reader)}")]
+    if found.transactions:
+        rows += [("committed", f"{time_text(found.first_us)} to {time_text(found.last_us)}")]
+    rows += [("changes", f"{found.changes:,} in {counted(len(found.relations), 'table')}")]
+    rows += [("active", f"xid {xid} since position {first:,}") for xid, first in list(active.items())[:ACTIVE_SHOWN]]
+    if len(active) > ACTIVE_SHOWN:
+        rows += [("", f"and {len(active) - ACTIVE_SHOWN:,} more")]
+    table = Table(show_header=False, **_STYLE)
+    for name, value in rows:
+        table.add_row(Text(name, style="dim"), Text(value))
+    return table
+
+
+def _seq_range(reader: LogReader) -> str:
+    oldest, newest = reader.oldest_seq, reader.head.seq
+    return f", {oldest:,} to {newest:,}" if newest > oldest else ""
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def _columns(*names: str) -> list[Column]:
+    """Columns of these names that are never folded; one that starts with `-` holds numbers."""
+    return [
+        Column(name.removeprefix("-"), justify="right" if name.startswith("-") else "left", no_wrap=True)
+        for name in names
+    ]
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value

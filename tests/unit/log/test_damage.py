@@ -1,0 +1,183 @@
+"""Whatever is lost or altered on the disk, a reader gets all that it asked for or an error that names the file."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.unit.log.crashing_disk import CrashingDisk, PowerCutError, fails_at
+from tests.unit.log.records import IDENTITY, batch, begin, change, commit, open_log, played, schema, transaction
+
+from tailrace.errors import DefiniteError
+from tailrace.log.layout import index_path, load_manifest, segment_path, segment_positions
+from tailrace.log.reader import LogReader
+from tailrace.log.writer import LogOptions, LogWriter
+
+ALL = [(seq, b"payload %d" % seq) for seq in range(1, 7)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Three segments with two transactions each, the last one not sealed; nobody writes any more."""
+    path = tmp_path / "log"
+    writer = open_log(path)
+    for seq, payload in ALL:
+        writer.append(batch([schema(1, "id", f"column {seq}"), *transaction(seq, seq * 100, payload)]))
+        writer.flush()
+        if seq in (2, 4):
+            writer.roll()
+    writer.close()
+    return path
+
+
+def flips(file: Path, step: int) -> list[int]:
+    start = random.Random(file.name).randrange(step)
+    return list(range(start, len(file.read_bytes()), step))
+
+
+def outcome(path: Path) -> object:
+    """What a reader finds, or the segment whose index it calls damaged."""
+    try:
+        return played(path), LogReader(path).schemas()
+    except DefiniteError as error:
+        assert error.hint is not None  # noqa: PT017
+        found = re.search(r"index (.*)\.\w+ is damaged at byte \d+", error.message)
+        return found and found[1]
+
+
+@pytest.mark.parametrize("suffix", [".batches", ".transactions", ".lists", ".marks"])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_flipped_byte_in_a_sealed_index_is_an_error_that_names_the_file(path: Path, suffix: str, which: int) -> None:
+    file = index_path(path, segment_positions(path)[which], suffix)
+    sound, versions = file.read_bytes(), LogReader(path).schemas()
+    for at in flips(file, 7):
+        file.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+        assert outcome(path) in ((ALL, versions), str(file.with_suffix("")))
+
+
+@pytest.mark.parametrize("suffix", [".batches", ".transactions", ".lists", ".marks"])
+def test_a_shortened_or_lost_sealed_index_is_an_error_and_is_mended_by_the_next_writer(path: Path, suffix: str) -> None:
+    file = index_path(path, 0, suffix)
+    sound, versions = file.read_bytes(), LogReader(path).schemas()
+    for size in (len(sound) - 1, len(sound) // 2, 0, None):
+        file.unlink() if size is None else file.write_bytes(sound[:size])
+        assert outcome(path) == str(file.with_suffix(""))
+        open_log(path).close()
+        assert file.read_bytes() == sound
+        assert (played(path), LogReader(path).schemas()) == (ALL, versions)
+
+
+def test_pieces_that_were_planned_are_read_whole_or_not_at_all(path: Path) -> None:
+    file = index_path(path, 0, ".batches")
+    reader = LogReader(path)
+    reader.ranges(0, 6, 1 << 20)
+    file.write_bytes(file.read_bytes()[:-56])
+    with pytest.raises(DefiniteError, match=rf"index {file} is damaged at byte \d+"):
+        played(path)
+
+
+def test_retention_deletes_nothing_while_it_cannot_tell_what_is_needed(path: Path) -> None:
+    writer = open_log(path)
+    LogReader(path).acknowledge("lake", 0)
+    for position in segment_positions(path)[:2]:
+        file = index_path(path, position, ".transactions")
+        content = bytearray(file.read_bytes())
+        content[8] ^= 1
+        file.write_bytes(content)
+    with pytest.raises(DefiniteError, match=r"\.transactions is damaged at byte 0"):
+        writer.retain()
+    assert len(segment_positions(path)) == 3
+    writer.close()
+
+
+def test_a_missing_segment_in_the_middle_is_an_error(path: Path) -> None:
+    middle = segment_positions(path)[1]
+    segment_path(path, middle).unlink()
+    with pytest.raises(DefiniteError, match="damaged"):
+        played(path)
+    with pytest.raises(DefiniteError, match="the segment before it ends at"):
+        open_log(path)
+
+
+def test_transactions_whose_beginning_is_deleted_are_not_played_back_in_part(path: Path) -> None:
+    writer = open_log(path)
+    reader = LogReader(path)
+    reader.acknowledge("lake", 2)
+    assert len(writer.retain()) == 1
+    assert played(path, after=2) == ALL[2:]
+    for each in (reader, LogReader(path)):
+        with pytest.raises(DefiniteError, match="no longer holds transaction 2: the oldest is 3"):
+            each.ranges(1, 6, 1 << 20)
+    with pytest.raises(DefiniteError, match="no longer holds transaction 1"):
+        reader.pin("read", 0)
+    assert LogReader(path).consumers() == {"lake": 2}
+    writer.close()
+
+
+def test_every_altered_byte_of_the_manifest_is_found(path: Path) -> None:
+    file = path / "log.json"
+    sound = file.read_bytes()
+    for at in range(len(sound)):
+        file.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+        if file.read_bytes().split() != sound.split():
+            with pytest.raises(DefiniteError, match=r"damaged|log format"):
+                LogReader(path)
+
+
+def test_segments_without_a_manifest_belong_to_nobody(path: Path) -> None:
+    (path / "log.json").unlink()
+    with pytest.raises(DefiniteError, match="nobody knows which source"):
+        LogWriter.open(path, {"source": "another"})
+
+
+def test_a_torn_tail_that_holds_a_segment_of_another_log_is_only_a_torn_tail(path: Path, tmp_path: Path) -> None:
+    inner = segment_path(path, segment_positions(path)[-1]).read_bytes()
+    for pad in range(8):
+        outer = tmp_path / f"outer {pad}"
+        writer = open_log(outer)
+        writer.append(batch(transaction(1, 10, b"kept")))
+        writer.flush()
+        writer.append(batch([begin(2), change(2, b" " * pad + inner), change(2, b"t" * 4000), commit(2, 20)]))
+        writer.flush()
+        writer.close()
+        segment = segment_path(outer, 0)
+        segment.write_bytes(segment.read_bytes()[:-1000])
+        (outer / "head").unlink()
+        writer = open_log(outer)
+        assert writer.head.seq == 1
+        writer.close()
+
+
+def test_a_reader_of_a_wiped_log_is_told_also_when_the_new_one_is_longer(path: Path) -> None:
+    reader = LogReader(path)
+    writer = open_log(path, LogOptions(reuse=False))
+    for seq in range(1, 20):
+        writer.append(batch(transaction(seq, seq * 100, b"new")))
+        writer.flush()
+    with pytest.raises(DefiniteError, match="was wiped and begun anew"):
+        reader.refresh()
+    writer.close()
+
+
+def test_a_crash_while_a_log_is_wiped_is_finished_by_the_next_writer(path: Path, tmp_path: Path) -> None:
+    """The old id never comes with other records, and none of the old records come with the new id."""
+    old = load_manifest(path).id
+    states = set()
+    for call in range(40):
+        copy = tmp_path / str(call)
+        shutil.copytree(path, copy)
+        disk = CrashingDisk()
+        disk.fault = fails_at(call, PowerCutError())
+        try:
+            LogWriter.open(copy, IDENTITY, LogOptions(reuse=False), disk).close()
+        except PowerCutError:
+            writer = open_log(copy)
+            fresh = load_manifest(copy).id != old
+            assert writer.head.seq == (0 if fresh else 6)
+            assert played(copy) == ([] if fresh else ALL)
+            states.add(fresh)
+            writer.close()
+    assert states == {True, False}
