@@ -13,8 +13,16 @@ import numpy as np
 
 from tailrace.errors import DefiniteError
 from tailrace.log.disk import Disk
+from tailrace.log.head import HeadFile
 from tailrace.log.index import Derived, are_ended, parse_marks, read_from
-from tailrace.log.layout import INDEX_SUFFIXES, index_path, load_manifest, segment_path, segment_positions
+from tailrace.log.layout import (
+    INDEX_SUFFIXES,
+    index_path,
+    load_manifest,
+    log_number,
+    segment_path,
+    segment_positions,
+)
 from tailrace.log.ledger import UNKNOWN_POSITION, Ledger
 from tailrace.log.lock import WriterLock
 from tailrace.log.ranges import load_batches
@@ -41,7 +49,7 @@ def verify(path: Path, on_segment: Callable[[int, int], None] | None = None) -> 
 
     `on_segment` is told how many segments are done, of how many.
     """
-    stop = LogReader(path).head.position
+    stop = _durable_stop(path)
     report = Report()
     index, _ = steady(TransactionIndex(path), _remember_headers)
     ledger: Ledger | None = None
@@ -58,6 +66,14 @@ def verify(path: Path, on_segment: Callable[[int, int], None] | None = None) -> 
         if on_segment is not None:
             on_segment(report.segments, len(index.positions))
     return report
+
+
+def _durable_stop(path: Path) -> int:
+    """How far the log was durable, also where the index does not reach, at which a reader would stop."""
+    reader, written = LogReader(path), HeadFile.load(path)
+    if written is None or written.log != log_number(reader.id):
+        return reader.head.position
+    return max(reader.head.position, written.head.position)
 
 
 def _remember_headers(index: TransactionIndex) -> None:

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from tailrace.cli.log import app
 from tailrace.errors import DefiniteError
 from tailrace.log.consumers import Consumers
-from tailrace.log.layout import segment_path
+from tailrace.log.layout import index_path, segment_path, segment_positions
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import rebuild_index, unfinished, verify
 
@@ -78,6 +78,22 @@ def test_every_flipped_byte_of_the_index_is_found_and_a_rebuild_mends_it(path: P
         assert verify(path).problems, at
     rebuild_index(path)
     assert index.read_bytes() == content
+
+
+@pytest.mark.parametrize("suffix", [".batches", ".transactions", ".lists"])
+def test_an_index_that_lost_its_end_is_found_where_readers_stop_early(path: Path, suffix: str) -> None:
+    writer = open_log(path)
+    writer.append(batch(transaction(11, 400, b"eleven")))
+    writer.flush()
+    writer.close()
+    index = index_path(path, segment_positions(path)[-1], suffix)
+    sound = index.read_bytes()
+    for size in (0, len(sound) - 8):
+        index.write_bytes(sound[:size])
+        assert verify(path).problems
+    rebuild_index(path)
+    assert index.read_bytes() == sound
+    assert verify(path).problems == []
 
 
 def test_a_rebuilt_index_has_the_same_rows(path: Path) -> None:
