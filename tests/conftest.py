@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,9 +18,11 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+def postgres() -> Iterator[EmbeddedPostgres]:
     """A Postgres 18 server with `wal_level = logical`."""
-    with EmbeddedPostgres(tmp_path_factory.mktemp("postgres") / "data") as server:
+    # Not below pytest's own folder: each pytest that starts closes that to all other users, the server's too.
+    folder = tempfile.TemporaryDirectory(prefix="tailrace-postgres-")
+    with folder, EmbeddedPostgres(Path(folder.name) / "data") as server:
         yield server
 
 

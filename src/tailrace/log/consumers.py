@@ -63,6 +63,14 @@ class Consumers:
         """What each pin holds: everything behind this sequence number."""
         return _load(self._pins)
 
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Nobody acknowledges or pins meanwhile. BlockingIOError when somebody is at it: nobody is waited for."""
+        self._pins.mkdir(exist_ok=True)
+        self._consumers.mkdir(exist_ok=True)
+        with _alone(self._consumers, fcntl.LOCK_NB), _alone(self._pins, fcntl.LOCK_NB):
+            yield
+
     def _file(self, folder: Path, name: str) -> Path:
         quoted = quote(name, safe="")
         if not quoted or len(quoted) > _NAME_BYTES_MAX:
@@ -83,11 +91,11 @@ class Consumers:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(folder: Path, how: int = 0) -> Iterator[None]:
     """One at a time, for as long as a small file takes: nobody's number falls behind another's older one."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | how)
         yield
     finally:
         os.close(descriptor)

@@ -6,6 +6,7 @@ tried again with the next flush. Nothing is synced before the segment is sealed:
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -23,14 +24,18 @@ class IndexFiles:
         self._disk = disk
         self._targets = [index_path(path, position, suffix) for suffix in INDEX_SUFFIXES]
         names = [target.with_name(target.name + ".tmp") if draft else target for target in self._targets]
-        self._files = [AppendFile(disk, name) for name in names]
+        self._files: list[AppendFile] = []
         self._lists_words = 0
         self._marks = 0
         self._is_ended = False
         self.waiting_from: int | None = None
         """The oldest position of a transaction that is not in the files yet."""
-        for file in self._files:
-            file.rewind(0)
+        with ExitStack() as opened:
+            opened.callback(self.close)
+            for name in names:
+                self._files.append(AppendFile(disk, name))
+                self._files[-1].rewind(0)
+            opened.pop_all()
 
     @property
     def size(self) -> int:

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
@@ -22,8 +23,10 @@ class WriterLock:
             holder = os.pread(self._descriptor, 4096, 0)
             os.close(self._descriptor)
             raise DefiniteError(f"{path} is being written by {_describe(holder)}", "stop that process first") from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
+        # For people only: on a full disk the lock holds without it.
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
 
     def release(self) -> None:
         # A child that was forked meanwhile has the descriptor too and would go on holding the lock.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,9 +44,11 @@ class NextSegment:
         """Make it under another name, then give it its own: it is there whole or not at all. May be tried again."""
         position = self.header.base.position
         target = segment_path(path, position)
-        segment = AppendFile(disk, target.with_name(target.name + ".tmp"))
-        index = IndexFiles(disk, path, position)
-        try:
+        with ExitStack() as opened:
+            segment = AppendFile(disk, target.with_name(target.name + ".tmp"))
+            opened.callback(segment.close)
+            index = IndexFiles(disk, path, position)
+            opened.callback(index.close)
             segment.rewind(0)
             segment.append([self.header.to_bytes()])
             if self.carried is not None and self.derived is not None:
@@ -56,9 +59,6 @@ class NextSegment:
             segment.sync()
             disk.replace(segment.path, target)
             disk.sync_directory(path)
-        except BaseException:
-            segment.close()
-            index.close()
-            raise
+            opened.pop_all()
         segment.path = target
         return segment, index

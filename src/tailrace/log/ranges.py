@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tailrace.errors import DefiniteError
 from tailrace.log.index import BATCH, load_rows, sound_batches, table_bits
 from tailrace.log.layout import index_path, segment_path
 from tailrace.log.record import Array
@@ -56,6 +57,8 @@ def plan(index: TransactionIndex, rows: Array, bytes_max: int, relations: Collec
     """Pieces of about equal size, none much above `bytes_max`, for these consecutive transactions."""
     if len(rows) == 0:
         return []
+    if rows["first_position"].min() < index.positions[0]:
+        raise no_longer(index.path, int(rows["seq"][0]))
     last = int(rows["commit_position"].max())
     found = []
     for position in _segments(index.positions, rows):
@@ -71,6 +74,12 @@ def plan(index: TransactionIndex, rows: Array, bytes_max: int, relations: Collec
     cuts = np.flatnonzero((np.diff(piece) != 0) | (np.diff(segment) != 0)) + 1
     bounds = zip([0, *cuts.tolist()], [*cuts.tolist(), len(batches)], strict=True)
     return [_piece(int(segment[start]), batches[start:stop], rows) for start, stop in bounds]
+
+
+def no_longer(path: Path, seq: int) -> DefiniteError:
+    """A transaction that was asked for and is not wholly there."""
+    message = f"the log in {path} no longer holds all of transaction {seq} and those behind it"
+    return DefiniteError(message, "what was acknowledged is deleted; take a new snapshot")
 
 
 def load_batches(path: Path, segment: int, reach: int) -> Array:

@@ -16,10 +16,10 @@ import pyarrow as pa
 from tailrace.errors import DefiniteError
 from tailrace.log.consumers import Consumers
 from tailrace.log.head import Head, HeadFile
-from tailrace.log.index import Mark, are_ended, list_owners, parse_marks, read_from
-from tailrace.log.layout import index_path, load_manifest, log_number, segment_positions
+from tailrace.log.index import END_OF_MARKS, Mark, are_ended, list_owners, parse_marks, read_from
+from tailrace.log.layout import index_path, load_manifest, log_number, segment_path, segment_positions
 from tailrace.log.playback import pending_before
-from tailrace.log.ranges import ByteRange, plan
+from tailrace.log.ranges import ByteRange, no_longer, plan
 from tailrace.log.record import Array
 from tailrace.log.transactions import PORTION_ROWS, T, TransactionIndex, index_damage, steady
 from tailrace.model.kind import Kind
@@ -144,7 +144,7 @@ class LogReader:
         DefiniteError when one of the transactions is not wholly here any more.
         """
         if after < upto and after + 1 < self.oldest_seq:
-            raise self._no_longer(after + 1)
+            raise no_longer(self.path, after + 1)
         pieces: list[ByteRange] = []
         for rows, _ in self._portions(after, upto):
             pieces += self._pieces(rows, bytes_max, relations)
@@ -174,6 +174,7 @@ class LogReader:
         ValueError for a transaction that has not been seen: it could not have been used.
         """
         self._require_seen(seq)
+        self._require_same_log()
         Consumers(self.path).acknowledge(name, seq)
 
     def pin(self, name: str, after: int) -> None:
@@ -182,9 +183,10 @@ class LogReader:
         DefiniteError when one of them is gone already.
         """
         Consumers(self.path).pin(name, after)
+        self._index = TransactionIndex(self.path)
         if after + 1 < self.oldest_seq:
             self.unpin(name)
-            raise self._no_longer(after + 1)
+            raise no_longer(self.path, after + 1)
 
     def unpin(self, name: str) -> None:
         Consumers(self.path).unpin(name)
@@ -228,12 +230,6 @@ class LogReader:
             yield self._read(after, portion)
             after = portion
 
-    def _no_longer(self, seq: int) -> DefiniteError:
-        return DefiniteError(
-            f"the log in {self.path} no longer holds transaction {seq}: the oldest is {self.oldest_seq}",
-            "what was acknowledged is deleted; take a new snapshot",
-        )
-
     def _require_seen(self, upto: int) -> None:
         if upto > self.head.seq:
             raise ValueError(f"transaction {upto} is behind the head, {self.head.seq}")
@@ -260,13 +256,17 @@ class LogReader:
         """Marks of all segments; only what is new is read from the disk. In a sealed segment all must be whole."""
         positions = segment_positions(self.path)
         self._marks = {position: self._marks.get(position, (0, [])) for position in positions}
-        for position, (offset, marks) in self._marks.items():
-            content = read_from(index_path(self.path, position, ".marks"), offset)
-            found = list(parse_marks(content))
-            end = found[-1][1] if found else 0
-            self._marks[position] = (offset + end, marks + [mark for mark, _ in found])
-            if position != positions[-1] and not are_ended(self._marks[position][1]):
-                raise index_damage(self.path, position, ".marks", offset + end)
+        for position, (offset, marks) in list(self._marks.items()):
+            found = list(parse_marks(read_from(index_path(self.path, position, ".marks"), offset)))
+            fresh = [mark for mark, _ in found if mark.kind != END_OF_MARKS]
+            if position != positions[-1] and not are_ended(marks + [mark for mark, _ in found]):
+                if segment_path(self.path, position).exists():
+                    raise index_damage(self.path, position, ".marks", offset + (found[-1][1] if found else 0))
+                del self._marks[position]  # Retention has removed it meanwhile.
+                continue
+            # The end is read again each time: a roll that did not succeed may have left one that is taken back.
+            behind = found[len(fresh) - 1][1] if fresh else 0
+            self._marks[position] = (offset + behind, marks + fresh)
         return [mark for _, marks in self._marks.values() for mark in marks if mark.kind == kind]
 
 

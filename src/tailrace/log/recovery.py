@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -72,17 +73,21 @@ def derive(path: Path, disk: Disk, positions: list[int], rewrite_all: bool) -> R
     with SegmentReader(segment_path(path, positions[0])) as segment:
         ledger = Ledger(segment.header()[0].base, strict=False)
     for position in positions[:-1]:
-        index = IndexFiles(disk, path, position, draft=True) if rewrite_all else None
-        _observe(path, position, ledger, index, is_last=False)
-        if index is not None:
+        if not rewrite_all:
+            _observe(path, position, ledger, None, is_last=False)
+            continue
+        with closing(IndexFiles(disk, path, position, draft=True)) as index:
+            _observe(path, position, ledger, index, is_last=False)
             index.end()
             index.drain()
             index.sync()
             index.publish()
-            index.close()
-    last = IndexFiles(disk, path, positions[-1], draft=True)
-    header, size = _observe(path, positions[-1], ledger, last, is_last=True)
-    last.publish()
+    with ExitStack() as opened:
+        last = IndexFiles(disk, path, positions[-1], draft=True)
+        opened.callback(last.close)
+        header, size = _observe(path, positions[-1], ledger, last, is_last=True)
+        last.publish()
+        opened.pop_all()
     return Recovered(ledger, positions[-1], header, size, last)
 
 

@@ -6,6 +6,7 @@ transaction, and by every transaction that is still active. Segments go from the
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -41,6 +42,8 @@ class Need:
     """The newest finished transaction in the index."""
     active_floor: int | None
     """Where the oldest active transaction began."""
+    segment: int
+    """The segment that is being written."""
 
 
 class Retention:
@@ -59,14 +62,25 @@ class Retention:
         DefiniteError when the index cannot tell what is needed; then nothing is deleted.
         """
         deleted = []
-        for position, following in pairwise(self._index.positions):
+        for position, following in pairwise(list(self._index.positions)):
             # A clock that was set back must not keep a segment that was sealed in what is now the future.
             sealed_us = min(self._index.header(following).created_us, now_us)
-            if now_us - sealed_us < keep_us or following > self.needed_position(need):
+            if following > need.segment or now_us - sealed_us < keep_us or not self._delete_unneeded(position, need):
                 break
-            self._delete_segment(position)
             deleted.append(segment_path(self._path, position))
         return deleted
+
+    def _delete_unneeded(self, position: int, need: Need) -> bool:
+        """Delete the oldest segment unless somebody needs it, or says so just now, or the disk fails."""
+        try:
+            with self._consumers.unchanged():
+                if self._index.positions[1] > self.needed_position(need):
+                    return False
+                self._delete_segment(position)
+        except OSError:
+            return False
+        self._index.positions.remove(position)
+        return True
 
     def needed_position(self, need: Need) -> int:
         """The oldest position that somebody needs; 0 while no consumer has registered.
@@ -85,7 +99,8 @@ class Retention:
         acknowledged = self._consumers.acknowledged()
         if not acknowledged:
             return "no consumer has registered"
-        name, seq = min({**acknowledged, **self._consumers.pins()}.items(), key=lambda item: item[1])
+        holders = [*acknowledged.items(), *self._consumers.pins().items()]
+        name, seq = min(holders, key=lambda holder: holder[1])
         floor = self._first_position_after(seq, need.seq)
         if need.active_floor is not None and need.active_floor <= floor:
             return f"a transaction has been active since position {need.active_floor}"
@@ -101,7 +116,8 @@ class Retention:
         self._disk.unlink(segment_path(self._path, position))
         self._disk.sync_directory(self._path)
         for suffix in INDEX_SUFFIXES:
-            if index_path(self._path, position, suffix).exists():
+            # One that cannot be removed now is swept away when the log is opened.
+            with suppress(OSError):
                 self._disk.unlink(index_path(self._path, position, suffix))
 
 

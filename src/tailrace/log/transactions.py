@@ -49,6 +49,8 @@ class TransactionIndex:
         found = list(self.portions(after, upto))
         rows = np.concatenate([_NO_ROWS, *(part[0] for part in found)])
         if len(rows) != max(0, upto - after):
+            if self.positions and not segment_path(self.path, self.positions[-1]).exists():
+                raise SegmentGoneError(segment_path(self.path, self.positions[-1]))
             raise DefiniteError(
                 f"the log in {self.path} holds only {len(rows)} of the transactions {after + 1} to {upto}",
                 f"tailrace log verify {self.path}",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +102,8 @@ class LogWriter:
             writer = cls(path, options, disk, clock or (lambda: time.time_ns() // 1000))
         except (FileExistsError, NotADirectoryError, PermissionError) as error:
             raise DefiniteError(f"cannot keep a log in {path}: {error.strerror}", "choose another folder") from error
+        except OSError as error:
+            raise LogBlockedError(f"cannot open the log in {path}: {error.strerror or error}") from error
         try:
             manifest = create_or_check(path, identity, disk)
             if manifest.wiping or not options.reuse:
@@ -109,23 +111,23 @@ class LogWriter:
             writer._log = log_number(manifest.id)
             writer._start(recover(path, disk, writer._log))
         except PermissionError as error:
-            writer._lock.release()
+            writer._let_go()
             raise DefiniteError(f"cannot write {error.filename or path}: {error.strerror}") from error
         except OSError as error:
-            writer._lock.release()
+            writer._let_go()
             raise LogBlockedError(f"cannot open the log in {path}: {error.strerror or error}") from error
         except BaseException:
-            writer._lock.release()
+            writer._let_go()
             raise
         return writer
 
     def _start(self, recovered: Recovered | None) -> None:
-        self._head_file = AppendFile(self._disk, self.path / "head")
         if recovered is None:
             self._ledger = Ledger(Base(), strict=True)
             self._durable = Base()
             self._begin_segment(NextSegment.first(self._clock()))
         else:
+            self._index = recovered.index
             self._ledger = recovered.ledger
             self._durable = recovered.ledger.base
             self._header = recovered.header
@@ -134,8 +136,8 @@ class LogWriter:
             self._segment.rewind(recovered.size)
             self._segment.sync()
             self._durable_bytes = recovered.size
-            self._index = recovered.index
         self._sealed_bytes = disk_bytes(self.path) - self._segment.size - self._index.size
+        self._head_file = AppendFile(self._disk, self.path / "head")
         self._publish_head()
 
     @property
@@ -188,17 +190,23 @@ class LogWriter:
         """
         with self._writing():
             self._finish_roll()
+            self._show()
             if self._unsynced:
                 self._require_quota()
                 self._write_and_sync()
-            self._index.drain()
-            if self._durable != self._published:
-                self._publish_head()
+                self._show()
             if self._is_due_to_roll():
                 self._plan_roll()
                 self._finish_roll()
         self.blocked = None
         return self._head
+
+    def _show(self) -> None:
+        """Let readers see all that is durable."""
+        self._segment.mend()
+        self._index.drain()
+        if self._durable != self._published:
+            self._publish_head()
 
     def roll(self) -> None:
         """Flush, seal the segment and start the next one; an empty one stays."""
@@ -222,8 +230,7 @@ class LogWriter:
 
     def _free(self, keep_us: int = 0) -> list[Path]:
         deleted = Retention(self.path, self._disk).delete(self._need(), keep_us, self._clock())
-        if deleted:
-            self._sealed_bytes = disk_bytes(self.path) - self._segment.size - self._index.size
+        self._sealed_bytes = disk_bytes(self.path) - self._segment.size - self._index.size
         for path in deleted:
             self._notify("deleted", path)
         return deleted
@@ -234,9 +241,15 @@ class LogWriter:
 
     def close(self) -> None:
         """Let go of the files and the lock. What was not flushed is not durable, and may be gone."""
-        self._segment.close()
-        self._index.close()
-        self._head_file.close()
+        with suppress(OSError):
+            self._segment.mend()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Of what is open; after a failed start that is not everything."""
+        for name in ("_segment", "_index", "_head_file"):
+            if hasattr(self, name):
+                getattr(self, name).close()
         self._lock.release()
 
     def _write_ahead(self) -> None:
@@ -252,20 +265,21 @@ class LogWriter:
         if self._is_within_quota():
             return
         self._free()
-        holder = Retention(self.path, self._disk).holder(self._need())
+        # A transaction whose end waits here to be written holds nothing any more.
+        holder = Retention(self.path, self._disk).holder(self._need([self._ledger.base.floor]))
         # What finds no room in a log that nobody holds is taken all the same: waiting would not help.
         is_held = holder is not None and not (self._sealed_bytes == 0 and self._is_empty())
         if is_held and not self._is_within_quota():
             quota = self._options.quota_bytes
             self.blocked = f"the log in {self.path} has reached its quota of {quota} bytes: {holder}"
-            raise LogBlockedError(self.blocked, "let the consumer go on, or raise the quota")
+            raise LogBlockedError(self.blocked, "let it go on, or raise the quota")
 
-    def _need(self) -> Need:
+    def _need(self, floors: Sequence[int | None] = ()) -> Need:
         """What must not be deleted, whoever has acknowledged it."""
-        floors = [self._ledger.base.floor, self._durable.floor, self._index.waiting_from]
+        floors = floors or (self._ledger.base.floor, self._durable.floor, self._index.waiting_from)
         floor = min(each for each in floors if each is not None)
         indexed = self._header.base.seq + self._index.rows
-        return Need(indexed, floor if floor < self._durable.position else None)
+        return Need(indexed, floor if floor < self._durable.position else None, self._header.base.position)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -342,6 +356,7 @@ class LogWriter:
         """Seal the segment and start the next; may fail and be tried again."""
         if self._next is None:
             return
+        self._segment.mend()
         self._index.end()
         self._index.drain()
         self._index.sync()

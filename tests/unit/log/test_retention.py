@@ -249,20 +249,23 @@ def test_an_idle_log_is_sealed_by_age_too(tmp_path: Path) -> None:
     assert len(writer.retain()) == 1
 
 
-def test_a_pin_made_while_segments_are_deleted_holds_those_that_are_left(tmp_path: Path) -> None:
-    class PinningDisk(CrashingDisk):
-        def unlink(self, path: Path) -> None:
-            super().unlink(path)
-            if path.suffix == ".arrows":
-                Consumers(tmp_path).pin("read", 2)
+def test_nothing_is_deleted_while_somebody_is_about_to_say_what_it_needs(writer: LogWriter) -> None:
+    """And the writer does not wait for it: it may never be done."""
+    Consumers(writer.path).acknowledge("lake", 5)
+    with Consumers(writer.path).unchanged():
+        assert writer.retain() == []
+    assert len(writer.retain()) == 5
 
-    writer = LogWriter.open(tmp_path, IDENTITY, disk=PinningDisk())
-    for seq in range(1, 6):
-        writer.append(batch(transaction(seq, seq * 100, b"x")))
-        writer.roll()
-    Consumers(tmp_path).acknowledge("lake", 5)
-    assert len(writer.retain()) == 2
-    assert [seq for seq, _ in played(tmp_path, after=2)] == [3, 4, 5]
+
+def test_a_pin_for_what_is_gone_is_refused_also_by_a_reader_that_does_not_know_it_yet(writer: LogWriter) -> None:
+    reader = LogReader(writer.path)
+    assert reader.oldest_seq == 1
+    Consumers(writer.path).acknowledge("lake", 3)
+    writer.retain()
+    with pytest.raises(DefiniteError, match="no longer holds all of transaction 1 "):
+        reader.pin("read", 0)
+    reader.pin("read", 3)
+    assert Consumers(writer.path).pins() == {"read": 3}
 
 
 def test_the_head_is_seen_after_its_own_transaction_was_deleted(tmp_path: Path) -> None:
