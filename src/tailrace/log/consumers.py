@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -66,9 +66,11 @@ class Consumers:
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Nobody acknowledges or pins meanwhile. BlockingIOError when somebody is at it: nobody is waited for."""
-        self._pins.mkdir(exist_ok=True)
-        self._consumers.mkdir(exist_ok=True)
-        with _alone(self._consumers, fcntl.LOCK_NB), _alone(self._pins, fcntl.LOCK_NB):
+        with ExitStack() as alone:
+            # Made with the log, but not here: this must work on a full disk.
+            for folder in (self._consumers, self._pins):
+                if folder.exists():
+                    alone.enter_context(_alone(folder, fcntl.LOCK_NB))
             yield
 
     def _file(self, folder: Path, name: str) -> Path:

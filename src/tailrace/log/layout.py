@@ -21,7 +21,7 @@ import xxhash
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.log.disk import Disk
 
-FORMAT = 1
+FORMAT = 2
 SEGMENT_SUFFIX = ".arrows"
 INDEX_SUFFIXES = (".batches", ".transactions", ".lists", ".marks")
 _DIGITS = 20
@@ -67,6 +67,8 @@ def _load(path: Path) -> Manifest:
 
 def create(path: Path, identity: Mapping[str, str], disk: Disk, wiping: bool = False) -> Manifest:
     """Begin a log, or begin it anew, with an id of its own."""
+    for name in ("consumers", "pins"):
+        disk.make_directory(path / name)
     manifest = Manifest(dict(identity), uuid.uuid4().hex, wiping)
     disk.publish(path / "log.json", manifest.to_bytes())
     return manifest

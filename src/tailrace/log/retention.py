@@ -55,6 +55,8 @@ class Retention:
         self._consumers = Consumers(path, disk)
         self._index = TransactionIndex(path)
         self._first_positions: dict[int, int] = {}
+        self.hindrance: str | None = None
+        """Why the last `delete` ended before it was done."""
 
     def delete(self, need: Need, keep_us: int, now_us: int) -> list[Path]:
         """Delete segments sealed at least `keep_us` ago whose positions are below all that is needed.
@@ -77,7 +79,8 @@ class Retention:
                 if self._index.positions[1] > self.needed_position(need):
                     return False
                 self._delete_segment(position)
-        except OSError:
+        except OSError as error:
+            self.hindrance = f"it cannot be freed just now: {error.strerror or error}"
             return False
         self._index.positions.remove(position)
         return True

@@ -226,10 +226,10 @@ class LogWriter:
         with suppress(LogBlockedError):
             if not self._unsynced:
                 self.flush()
-        return self._free(int(keep_seconds * 1e6))
+        return self._free(Retention(self.path, self._disk), int(keep_seconds * 1e6))
 
-    def _free(self, keep_us: int = 0) -> list[Path]:
-        deleted = Retention(self.path, self._disk).delete(self._need(), keep_us, self._clock())
+    def _free(self, retention: Retention, keep_us: int = 0) -> list[Path]:
+        deleted = retention.delete(self._need(), keep_us, self._clock())
         self._sealed_bytes = disk_bytes(self.path) - self._segment.size - self._index.size
         for path in deleted:
             self._notify("deleted", path)
@@ -264,14 +264,15 @@ class LogWriter:
     def _require_quota(self) -> None:
         if self._is_within_quota():
             return
-        self._free()
+        retention = Retention(self.path, self._disk)
         # A transaction whose end waits here to be written holds nothing any more.
-        holder = Retention(self.path, self._disk).holder(self._need([self._ledger.base.floor]))
-        # What finds no room in a log that nobody holds is taken all the same: waiting would not help.
-        is_held = holder is not None and not (self._sealed_bytes == 0 and self._is_empty())
-        if is_held and not self._is_within_quota():
+        holder = retention.holder(self._need([self._ledger.base.floor]))
+        self._free(retention)
+        # What finds no room where nobody held anything before we freed it is taken: waiting would not help.
+        reason = holder or retention.hindrance
+        if reason and not self._is_within_quota() and not (self._sealed_bytes == 0 and self._is_empty()):
             quota = self._options.quota_bytes
-            self.blocked = f"the log in {self.path} has reached its quota of {quota} bytes: {holder}"
+            self.blocked = f"the log in {self.path} has reached its quota of {quota} bytes: {reason}"
             raise LogBlockedError(self.blocked, "let it go on, or raise the quota")
 
     def _need(self, floors: Sequence[int | None] = ()) -> Need:

@@ -259,3 +259,20 @@ def test_schemas_are_read_beside_retention_and_after_a_roll_that_was_taken_back(
     Consumers(tmp_path).acknowledge("lake", 2)
     monkeypatch.setattr(reader_module, "segment_positions", lambda path: [positions(path), writer.retain()][0])
     assert [version.schema.names for version in LogReader(tmp_path).schemas()] == [("a", "b")]
+
+
+def test_a_full_disk_is_freed_of_what_consumers_have_acknowledged(tmp_path: Path) -> None:
+    disk = RefusingDisk()
+    writer = LogWriter.open(tmp_path, IDENTITY, disk=disk)
+    for seq in (1, 2, 3):
+        writer.append(batch(transaction(seq, seq * 100, b"a")))
+        writer.roll()
+    Consumers(tmp_path).acknowledge("lake", 2)
+    disk.refused = lambda name: True
+    writer.append(batch(transaction(4, 400, b"b")))
+    with pytest.raises(LogBlockedError, match="No space left"):
+        writer.flush()
+    assert len(writer.retain()) == 2
+    disk.refused = lambda name: False
+    assert writer.flush().seq == 4
+    assert played(tmp_path, after=2) == [(3, b"a"), (4, b"b")]

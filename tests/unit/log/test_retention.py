@@ -257,6 +257,20 @@ def test_nothing_is_deleted_while_somebody_is_about_to_say_what_it_needs(writer:
     assert len(writer.retain()) == 5
 
 
+def test_the_quota_holds_while_somebody_is_about_to_say_what_it_needs(tmp_path: Path) -> None:
+    writer = open_log(tmp_path, LogOptions(quota_bytes=30_000))
+    for seq in range(1, 8):
+        writer.append(batch(transaction(seq, seq * 100, b"x" * 2000)))
+        writer.flush()
+    writer.append(batch(transaction(8, 800, b"y" * 8000)))
+    Consumers(tmp_path).acknowledge("lake", 7)
+    with Consumers(tmp_path).unchanged(), pytest.raises(LogBlockedError, match="it cannot be freed just now"):
+        writer.flush()
+    assert disk_bytes(tmp_path) <= 30_000
+    assert writer.flush().seq == 8
+    assert disk_bytes(tmp_path) <= 30_000
+
+
 def test_a_pin_for_what_is_gone_is_refused_also_by_a_reader_that_does_not_know_it_yet(writer: LogWriter) -> None:
     reader = LogReader(writer.path)
     assert reader.oldest_seq == 1
