@@ -11,7 +11,7 @@ something does, the frame had been durable and is damaged now, and cutting there
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -68,26 +68,37 @@ def recover(path: Path, disk: Disk, log: int) -> Recovered | None:
     return recovered
 
 
-def derive(path: Path, disk: Disk, positions: list[int], rewrite_all: bool) -> Recovered:
-    """Read these segments and write the last one's index anew, or every one's."""
+def derive(
+    path: Path,
+    disk: Disk,
+    positions: list[int],
+    rewrite_all: bool,
+    on_segment: Callable[[int, int], None] | None = None,
+) -> Recovered:
+    """Read these segments and write the last one's index anew, or every one's.
+
+    `on_segment` is told how many segments are done, of how many.
+    """
+    done = on_segment or (lambda number, total: None)
     with SegmentReader(segment_path(path, positions[0])) as segment:
         ledger = Ledger(segment.header()[0].base, strict=False)
-    for position in positions[:-1]:
-        if not rewrite_all:
-            _observe(path, position, ledger, None, is_last=False)
-            continue
-        with closing(IndexFiles(disk, path, position, draft=True)) as index:
+    for number, position in enumerate(positions[:-1], 1):
+        with ExitStack() as opened:
+            index = opened.enter_context(closing(IndexFiles(disk, path, position, draft=True))) if rewrite_all else None
             _observe(path, position, ledger, index, is_last=False)
-            index.end()
-            index.drain()
-            index.sync()
-            index.publish()
+            if index is not None:
+                index.end()
+                index.drain()
+                index.sync()
+                index.publish()
+        done(number, len(positions))
     with ExitStack() as opened:
         last = IndexFiles(disk, path, positions[-1], draft=True)
         opened.callback(last.close)
         header, size = _observe(path, positions[-1], ledger, last, is_last=True)
         last.publish()
         opened.pop_all()
+    done(len(positions), len(positions))
     return Recovered(ledger, positions[-1], header, size, last)
 
 

@@ -86,10 +86,7 @@ class Retention:
         return True
 
     def needed_position(self, need: Need) -> int:
-        """The oldest position that somebody needs; 0 while no consumer has registered.
-
-        Looks anew each time who needs what: a pin that is made meanwhile counts from the next segment on.
-        """
+        """The oldest position that somebody needs; 0 while no consumer has registered."""
         acknowledged = self._consumers.acknowledged()
         if not acknowledged:
             return 0

@@ -16,10 +16,8 @@ from tailrace.log.layout import INDEX_SUFFIXES, index_path, segment_path, segmen
 from tailrace.log.ranges import load_batches
 from tailrace.log.reader import LogReader
 from tailrace.log.segment import SegmentReader
-from tailrace.log.transactions import TransactionIndex, steady
+from tailrace.log.transactions import PORTION_ROWS, TransactionIndex, steady
 from tailrace.model.kind import Kind
-
-PORTION_TRANSACTIONS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -120,8 +118,8 @@ def totals(reader: LogReader) -> Totals:
     """Sums over all finished transactions, a portion at a time."""
     found = Totals()
     first, head = reader.oldest_seq, reader.head.seq
-    for after in range(first - 1, head, PORTION_TRANSACTIONS):
-        rows = reader.transactions(after, min(head, after + PORTION_TRANSACTIONS))
+    for after in range(first - 1, head, PORTION_ROWS):
+        rows = reader.transactions(after, min(head, after + PORTION_ROWS))
         found.transactions += len(rows)
         found.changes += pc.sum(rows["changes"]).as_py()
         found.relations.update(pc.unique(pc.list_flatten(rows["relations"])).to_pylist())

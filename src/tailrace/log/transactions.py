@@ -71,17 +71,13 @@ class TransactionIndex:
             if low < high and position != self.positions[-1]:
                 raise self._damage(position, low - base)
 
-    def rows(self, after: int, upto: int) -> Array:
-        """Rows with after < seq <= upto."""
-        return self.read(after, upto)[0]
-
     def newest(self) -> int:
         """The last sequence number that can be seen."""
         base = self.header(self.positions[-1]).base.seq
         return base + sum(len(rows) for rows, _ in self.portions(base, 1 << 62))
 
     def row(self, seq: int) -> Array:
-        return self.rows(seq - 1, seq)
+        return self.read(seq - 1, seq)[0]
 
     def first_position_between(self, after: int, upto: int) -> int:
         """Where the oldest record lies of all these finished transactions; far away when there is none.

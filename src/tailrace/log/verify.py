@@ -16,7 +16,6 @@ from tailrace.log.disk import Disk
 from tailrace.log.head import HeadFile
 from tailrace.log.index import Derived, are_ended, parse_marks, read_from
 from tailrace.log.layout import (
-    INDEX_SUFFIXES,
     index_path,
     load_manifest,
     log_number,
@@ -119,27 +118,13 @@ def rebuild_index(path: Path, on_segment: Callable[[int, int], None] | None = No
         positions = segment_positions(path)
         if not positions:
             return 0
-        disk = Disk() if on_segment is None else _CountedDisk(on_segment, len(positions))
-        recovered = derive(path, disk, positions, rewrite_all=True)
+        recovered = derive(path, Disk(), positions, rewrite_all=True, on_segment=on_segment)
         recovered.index.sync()
         recovered.index.close()
         Disk().sync_directory(path)
         return recovered.ledger.base.seq - _first_seq(path, positions[0]) + 1
     finally:
         lock.release()
-
-
-class _CountedDisk(Disk):
-    """A disk that tells of every segment whose index has taken its place, of how many."""
-
-    def __init__(self, on_segment: Callable[[int, int], None], total: int) -> None:
-        self._on_segment, self._total, self._done = on_segment, total, 0
-
-    def replace(self, source: Path, target: Path) -> None:
-        super().replace(source, target)
-        if target.suffix == INDEX_SUFFIXES[-1]:
-            self._done += 1
-            self._on_segment(self._done, self._total)
 
 
 def _first_seq(path: Path, position: int) -> int:
