@@ -1,7 +1,11 @@
 # One command each. `make` alone lists them.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-TIERS := tests/unit tests/integration tests/end_to_end tests/crash
+
+# Runs the tests of one tier and says how long they took.
+define TIER
+echo "== $(1)"; begun=$$(date +%s); $(PYTHON) -m pytest -q $(1) || exit 1; echo "== $(1): $$(($$(date +%s) - begun)) s"
+endef
 
 .PHONY: help
 help: ## show this list
@@ -22,13 +26,20 @@ check: setup ## style, types and import direction
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
+.PHONY: unit
+unit: setup ## the unit tests alone, in seconds
+	@$(call TIER,tests/unit -n 2)
+
 .PHONY: test
-test: check ## everything: the checks, then the tests, cheapest first
-	@for tier in $(TIERS); do \
-	    find $$tier -name 'test_*.py' | grep -q . || continue; \
-	    echo "== $$tier"; \
-	    $(PYTHON) -m pytest -q $$tier || exit 1; \
-	done
+test: check ## everything that CI runs: the checks, then the tests, cheapest first
+	@$(call TIER,tests/unit -n 2)
+	@$(call TIER,tests/integration -n 2 --dist worksteal)
+	@$(call TIER,tests/end_to_end tests/crash -n 2 --dist worksteal)
+
+.PHONY: proof
+proof: setup ## the long sweeps: every crash point, every damaged byte, kills at random moments
+	@$(call TIER,tests/proof)
+	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
 bench: bench-log ## all benchmarks

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tailrace.model.kind import Kind
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.source.postgres.pgoutput import decode
+from tailrace.source.postgres._pgoutput import decode
 
 RELATION = 16_400
 LAKE_TYPES = ("bigint", "int", "decimal(12,2)", "string", "timestamp", "string", "boolean")
@@ -42,7 +42,7 @@ def batch_of(row_count: int) -> Any:
     return pa.RecordBatch.from_pydict(
         {
             **dict.fromkeys(("seq", "position", "commit_time_us"), numbers),
-            **dict.fromkeys(("lsn", "commit_lsn", "xid"), numbers.cast(pa.uint64())),
+            **dict.fromkeys(("ordinal", "commit_ordinal", "xid"), numbers.cast(pa.uint64())),
             "kind": pa.array([Kind.INSERT] * row_count, pa.uint8()),
             "payload": pa.array([insert(number) for number in range(row_count)], pa.binary()),
         }

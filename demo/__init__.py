@@ -1,1 +1,1 @@
-"""A shop on an embedded Postgres, to see Tailrace at work without a database of one's own."""
+"""A shop on an embedded Postgres, to see Tailrace at work without your own database."""

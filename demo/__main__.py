@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -23,27 +19,32 @@ import tailrace
 from demo import shop
 from demo.compare import compare, render
 from demo.embedded import EmbeddedPostgres
+from tailrace.cli.progress import TerminalProgress
+from tailrace.connector.connector import Connector
 from tailrace.errors import TailraceError
-from tailrace.lake.cuts import Cuts
+from tailrace.lake.formats import format_named
 from tailrace.log.reader import LogReader
-from tailrace.model.lsn import Lsn
-from tailrace.spark.session import BRIEF_JVM, session
+from tailrace.settings import ConnectorSettings
+from tailrace.source.kinds import source_of
+from tailrace.spark.session import session
 
 # Far more than anything here takes; a machine that is busy with other things needs it.
 PATIENCE_SECONDS = 180
+# A publish of four tables takes seconds of a small machine, which has live reads to answer as well.
+PUBLISH_SECONDS = 60.0
 
 console = Console(highlight=False)
 app = typer.Typer(add_completion=False)
 
 
 class DemoError(Exception):
-    """One line for a person: the demo cannot go on."""
+    """One line for a person: the demo cannot continue."""
 
 
 @app.command()
 def demo(
     clean: Annotated[bool, typer.Option("--clean", help="Forget the last run: new database, new lake.")] = False,
-    seconds: Annotated[float, typer.Option(help="How long people buy things while the lake follows.")] = 20.0,
+    seconds: Annotated[float, typer.Option(help="How long people buy things while the lake follows.")] = 5.0,
     per_second: Annotated[float, typer.Option(help="Transactions a second, at most.")] = 50.0,
     folder: Annotated[Path, typer.Option(help="Where database and lake are kept between runs.")] = Path(".demo"),
 ) -> None:
@@ -51,13 +52,13 @@ def demo(
 
     1. Starts an embedded Postgres with a shop of about 100,000 rows.
 
-    2. Runs `tailrace sync` on it while orders come in: first a snapshot, then the stream.
+    2. Runs what `tailrace sync` runs on it while orders come in: first a snapshot, then the stream.
     Meanwhile an order is placed and read back from the lake.
 
-    3. Ends the orders, waits until the last one is published, stops sync, compares every row.
+    3. Ends the orders, runs `tailrace sync --once` for the rest, and compares every row.
 
-    A second run goes on where the first one stopped, without a new snapshot;
-    `--clean` starts afresh. The exit code is 0 if source and lake are equal, 1 if
+    A second run continues where the first one stopped, without a new snapshot;
+    `--clean` starts from nothing. The exit code is 0 if source and lake are equal, 1 if
     they differ, 2 if the demo could not run.
     """
     started = time.monotonic()
@@ -79,18 +80,20 @@ def _run(folder: Path, seconds: float, per_second: float) -> bool:
     with EmbeddedPostgres(folder / "postgres", durable=True) as server:
         _heading(f"Postgres {server.version} on port {server.port}")
         dsn = server.create_database("shop")
-        console.print("shop loaded" if shop.load(dsn) else "shop of the last run found: this run goes on from there")
+        console.print("shop loaded" if shop.load(dsn) else "shop of the last run found: this run continues from there")
         _heading(f"tailrace sync {dsn} {lake}")
-        with _sync(dsn, lake) as sync:
-            with shop.Workload(dsn, per_second) as workload:
-                spark = session()
-                _wait_for_cut(sync, lake)
-                _warm_up(spark, lake)
-                first_read = _read_live(dsn, spark, lake)
-                _let_run(sync, seconds)
-                second_read = _read_live(dsn, spark, lake)
-            _wait_until_published(dsn, sync, lake)
-        _heading("live read: an order, seen in the lake while the workload went on")
+        spark = session(format_named("delta"))
+        following = ConnectorSettings(lake, publish_every_seconds=PUBLISH_SECONDS)
+        with _connector(following, dsn, spark) as connector, shop.Workload(dsn, per_second) as workload:
+            _wait_for(connector, lambda: connector.status().cut is not None)
+            _warm_up(spark, lake)
+            first_read = _read_live(dsn, spark, lake)
+            connector.wait(seconds)
+            second_read = _read_live(dsn, spark, lake)
+        _heading(f"tailrace sync --once {dsn} {lake}")
+        with _connector(ConnectorSettings(lake, once=True), dsn, spark) as connector:
+            _wait_for(connector, lambda: connector.wait(0))
+        _heading("live read: an order, seen in the lake while the workload ran")
         _show(*first_read)
         _show(*second_read)
         console.print(f"workload: {workload.committed} transactions committed, {workload.rolled_back} rolled back")
@@ -98,60 +101,26 @@ def _run(folder: Path, seconds: float, per_second: float) -> bool:
 
 
 @contextmanager
-def _sync(dsn: str, lake: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """`tailrace sync` as a user runs it, on this terminal. Leaving sends it Ctrl-C and waits for it."""
-    command = [str(Path(sys.executable).with_name("tailrace")), "sync", dsn, str(lake)]
-    # Its own process group: a Ctrl-C meant for the demo reaches sync through the demo, once.
-    process = subprocess.Popen(command, process_group=0, env=os.environ | {"TAILRACE_JVM_OPTIONS": BRIEF_JVM})
-    try:
-        yield process
-    finally:
-        _interrupt(process)
-    if process.returncode != 0:
-        raise DemoError(f"tailrace sync ended with exit code {process.returncode}")
+def _connector(settings: ConnectorSettings, dsn: str, spark: SparkSession) -> Iterator[Connector]:
+    """What `tailrace sync` runs, on this terminal and with this demo's Spark. Leaving stops it."""
+    connector = Connector(settings, source_of(dsn), spark)
+    with TerminalProgress(console) as progress:
+        connector.subscribe(progress.show)
+        connector.start()
+        try:
+            yield connector
+        finally:
+            connector.stop()
+            connector.wait(PATIENCE_SECONDS)
 
 
-def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
-    try:
-        process.wait(PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _wait_for_cut(sync: subprocess.Popen[bytes], lake: Path) -> None:
-    """Until the snapshot is done and can be read; a lake of an earlier run can be read at once."""
-    cuts = lake / "_tailrace" / "cuts.jsonl"
+def _wait_for(connector: Connector, condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not cuts.exists() or cuts.stat().st_size == 0:
-        if sync.poll() is not None:
-            raise DemoError(f"tailrace sync ended with exit code {sync.returncode}")
+    while not condition():
+        if connector.wait(0.05) and not condition():
+            raise DemoError("the connector ended too early")
         if time.monotonic() > deadline:
-            raise DemoError(f"tailrace sync has published nothing for {PATIENCE_SECONDS} seconds")
-        time.sleep(0.1)
-
-
-def _wait_until_published(dsn: str, sync: subprocess.Popen[bytes], lake: Path) -> None:
-    """Until everything that is committed now is in a published cut."""
-    with psycopg.connect(dsn) as connection:
-        _wait_for_log(connection, lake)
-    last = LogReader(lake / "_tailrace" / "log").head.seq
-    cuts = Cuts(lake / "_tailrace" / "cuts.jsonl")
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while (newest := cuts.newest()) is None or newest.seq < last:
-        if sync.poll() is not None or time.monotonic() > deadline:
-            raise DemoError("tailrace sync did not publish the last transactions")
-        time.sleep(0.1)
-
-
-def _let_run(sync: subprocess.Popen[bytes], seconds: float) -> None:
-    try:
-        sync.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return
-    raise DemoError(f"tailrace sync ended with exit code {sync.returncode}")
+            raise DemoError(f"the connector took more than {PATIENCE_SECONDS} seconds")
 
 
 def _warm_up(spark: SparkSession, lake: Path) -> None:
@@ -166,19 +135,21 @@ def _read_live(dsn: str, spark: SparkSession, lake: Path) -> tuple[float, Row]:
         with connection.transaction():
             order = shop.place_order(connection, random.Random())
         committed = time.monotonic()
-        _wait_for_log(connection, lake)
+    _wait_for_log(dsn, lake)
     while time.monotonic() - committed < PATIENCE_SECONDS:
         if row := _order_in_lake(spark, lake, order):
             return time.monotonic() - committed, row
     raise DemoError(f"order {order} was not in the lake {PATIENCE_SECONDS} seconds after its commit")
 
 
-def _wait_for_log(connection: shop.Connection, lake: Path) -> None:
+def _wait_for_log(dsn: str, lake: Path) -> None:
     """Until what is committed now is durable in the log: milliseconds. A read before that would only be repeated."""
-    (end,) = connection.execute("select pg_current_wal_flush_lsn()::text").fetchone() or ("0/0",)
+    end = source_of(dsn).now()
     log = LogReader(lake / "_tailrace" / "log")
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while log.refresh().lsn < Lsn.parse(end) and time.monotonic() < deadline:
+    while log.refresh().ordinal < end.ordinal:
+        if time.monotonic() > deadline:
+            raise DemoError(f"what was committed is not in the log after {PATIENCE_SECONDS} seconds")
         time.sleep(0.01)
 
 
@@ -204,7 +175,7 @@ def _show(seconds: float, order: Row) -> None:
 
 def _compare(dsn: str, spark: SparkSession, lake: Path) -> bool:
     cut = tailrace.cut(spark, str(lake), published=True)
-    _heading(f"the lake at its last cut, {cut.lsn} (transaction {cut.seq}), and the source")
+    _heading(f"the lake at its last cut, {cut.text} (transaction {cut.seq}), and the source")
     comparisons = compare(dsn, spark, lake, shop.TABLES)
     console.print(render(comparisons))
     for each in comparisons:

@@ -2,7 +2,7 @@
 
 Source rows are read with plain SQL and lake rows with plain Spark, both as one text per column, chosen by
 the lake's column type. The two are compared as multisets, so a row that is there twice is a difference.
-Both sides must hold still: the source's writers are stopped and the lake has caught up.
+Neither side may change meanwhile: the source's writers are stopped and the lake has caught up.
 """
 
 from __future__ import annotations

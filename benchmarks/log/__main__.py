@@ -55,7 +55,7 @@ def compare(folder: Path, rounds: int) -> list[Aim]:
     share = -(-len(content) // GROUPS)
     plain = [content[start : start + share] for start in range(0, len(content), share)]
     for number in range(rounds):
-        # Whoever writes second finds memory that the other has just freed, so they take turns at it.
+        # The one that writes second finds memory that the other has just freed, so they take turns at it.
         for turn in ("tailrace", "disk") if number % 2 else ("disk", "tailrace"):
             if turn == "tailrace":
                 _log_once(folder, groups, times)

@@ -1,6 +1,6 @@
 """The memory of the writer and of playback while one transaction grows large among many small ones.
 
-A transaction of N changes is logged in stretches among 100,000 small ones, twice: one commits, one rolls back.
+A transaction of N changes is logged in portions among 100,000 small ones, twice: one commits, one rolls back.
 Writer and playback run in processes of their own, and their peak resident memory is measured at two sizes.
 
 python -m benchmarks.log.memory [N ...]
@@ -22,7 +22,7 @@ from tailrace.log.writer import LogWriter
 from tailrace.model.kind import Kind
 
 SMALL = 100_000
-STRETCH = 10_000
+PORTION = 10_000
 """Changes that the large transactions add at a time: what is held is one flush, whatever the transaction's size."""
 RSS_MB_MAX = 400
 SIZES = (2_000_000, 10_000_000)
@@ -34,16 +34,16 @@ def write(path: Path, size: int) -> None:
     large, lost = 1, 2
     writer.append(workload.control(Kind.BEGIN, large))
     writer.append(workload.control(Kind.BEGIN, lost))
-    stretches = size // STRETCH
-    for stretch in range(stretches):
+    portions = size // PORTION
+    for portion in range(portions):
         for xid in (large, lost):
-            writer.append(workload.changes(xid, STRETCH))
+            writer.append(workload.changes(xid, PORTION))
             writer.flush()
-        first, following = (SMALL * number // stretches for number in (stretch, stretch + 1))
+        first, following = (SMALL * number // portions for number in (portion, portion + 1))
         writer.append(workload.transactions(10 + first, following - first))
         writer.flush()
     writer.append(workload.control(Kind.ROLLBACK, lost))
-    writer.append(workload.control(Kind.COMMIT, large, lsn=1 << 40))
+    writer.append(workload.control(Kind.COMMIT, large, ordinal=1 << 40))
     writer.flush()
     writer.close()
 
@@ -53,9 +53,9 @@ def play(path: Path, size: int) -> None:
     reader = LogReader(path)
     upto = reader.head.seq
     rows = 0
-    for piece in reader.ranges(0, upto, 64 << 20):
-        rows += sum(batch.num_rows for batch in read(path, piece, 0, upto))
-    expected = size // STRETCH * STRETCH + SMALL * workload.CHANGES_PER_TRANSACTION
+    for part in reader.ranges(0, upto, 64 << 20):
+        rows += sum(batch.num_rows for batch in read(path, part, 0, upto))
+    expected = size // PORTION * PORTION + SMALL * workload.CHANGES_PER_TRANSACTION
     if (upto, rows) != (SMALL + 1, expected):
         raise AssertionError(f"{upto} transactions with {rows} changes came back, not {SMALL + 1} with {expected}")
 

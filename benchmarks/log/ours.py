@@ -11,7 +11,7 @@ from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
 from tailrace.log.writer import LogWriter
 
-PIECE_BYTES = 64 << 20
+RANGE_BYTES = 64 << 20
 
 
 def append(path: Path, groups: list[pa.RecordBatch]) -> float:
@@ -31,7 +31,7 @@ def playback(path: Path) -> tuple[float, int]:
     start = time.perf_counter()
     reader = LogReader(path)
     upto = reader.head.seq
-    rows = sum(batch.num_rows for piece in reader.ranges(0, upto, PIECE_BYTES) for batch in read(path, piece, 0, upto))
+    rows = sum(batch.num_rows for part in reader.ranges(0, upto, RANGE_BYTES) for batch in read(path, part, 0, upto))
     return time.perf_counter() - start, rows
 
 

@@ -45,7 +45,9 @@ def sqlite(path: Path, groups: list[Rows]) -> tuple[float, float]:
     database = sqlite3.connect(path / "peer.sqlite", isolation_level=None)
     database.execute("pragma journal_mode = wal")
     database.execute("pragma synchronous = full")
-    database.execute("create table record (position integer primary key, lsn, xid, sub_xid, kind, relation, payload)")
+    database.execute(
+        "create table record (position integer primary key, ordinal, xid, sub_xid, kind, relation, payload)"
+    )
     start = time.perf_counter()
     for group in groups:
         database.execute("begin")

@@ -41,10 +41,10 @@ def changes(xid: int, count: int) -> pa.RecordBatch:
     return _batch(np.full(count, xid, dtype=np.uint64), kind, relation, _payload(size, np.zeros(0), kind == 0))
 
 
-def control(kind: Kind, xid: int, lsn: int = 0) -> pa.RecordBatch:
+def control(kind: Kind, xid: int, ordinal: int = 0) -> pa.RecordBatch:
     """One BEGIN, COMMIT or ROLLBACK."""
     is_commit = np.array([kind == Kind.COMMIT])
-    payload = _payload(np.where(is_commit, 24, 0).astype(np.int32), np.array([lsn] * int(is_commit[0])), is_commit)
+    payload = _payload(np.where(is_commit, 24, 0).astype(np.int32), np.array([ordinal] * int(is_commit[0])), is_commit)
     return _batch(np.array([xid], np.uint64), np.array([kind], np.uint8), np.zeros(1, np.uint32), payload)
 
 
@@ -53,12 +53,12 @@ def _tables(shape: tuple[int, ...]) -> Any:
     return FIRST_TABLE + 11 * _RANDOM.integers(0, TABLES, shape)
 
 
-def _payload(size: Any, commit_lsns: Any, is_commit: Any) -> pa.Array:
+def _payload(size: Any, commit_ordinals: Any, is_commit: Any) -> pa.Array:
     offsets = np.zeros(len(size) + 1, dtype=np.int32)
     np.cumsum(size, out=offsets[1:])
     data = _RANDOM.integers(0, 256, max(1, int(offsets[-1])), dtype=np.uint8)
-    commits = np.zeros((len(commit_lsns), 3), dtype=">u8")
-    commits[:, 0], commits[:, 1] = commit_lsns, commit_lsns
+    commits = np.zeros((len(commit_ordinals), 3), dtype=">u8")
+    commits[:, 0], commits[:, 1] = commit_ordinals, commit_ordinals
     data[offsets[:-1][is_commit][:, None] + np.arange(24)] = commits.view(np.uint8).reshape(len(commits), 24)
     return pa.Array.from_buffers(pa.binary(), len(size), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 

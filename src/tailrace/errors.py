@@ -7,12 +7,13 @@ carries a hint that says what to do, if possible one that can be pasted.
 
 
 class TailraceError(Exception):
-    """One lowercase line for a person, and a hint where there is one."""
+    """One lowercase line for a person, a hint where there is one, and the table it concerns where it is only one's."""
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | None = None, table: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.table = table
 
 
 class TransientError(TailraceError):

@@ -7,18 +7,16 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class SyncSettings:
-    """One connector: from which database to which lake, and how."""
+class ConnectorSettings:
+    """One connector: into which lake, and how. The source has settings of its own."""
 
-    dsn: str
     lake: Path
     tables: tuple[str, ...] = ()
     """Patterns such as `public.*`; all tables when empty."""
     exclude: tuple[str, ...] = ()
-    slot: str | None = None
-    """An existing slot to use; one of our own otherwise."""
-    publication: str | None = None
+    format: str = "delta"
     once: bool = False
+    """Catch up to now, publish, and end."""
     publish_every_seconds: float = 5.0
     batch_bytes_max: int = 256 << 20
     """About how much of the log one batch publishes; at least one transaction."""
@@ -31,3 +29,5 @@ class SyncSettings:
     """`lz4` or `zstd`."""
     log_segment_bytes_max: int = 256 << 20
     tables_in_parallel: int = 2
+    look_at_tables_seconds: float = 10.0
+    """How often the source is asked which tables there are."""

@@ -30,7 +30,7 @@ for number in range(first, first + 100_000):
 
 
 def test_a_writer_killed_at_any_moment_loses_nothing_that_it_confirmed(tmp_path: Path) -> None:
-    """The kernel goes on, so nothing it was told is lost; what counts is where between two calls the writer was."""
+    """The kernel continues, so nothing it was told is lost; what counts is where between two calls the writer was."""
     chance = random.Random(7)
     confirmed = 0
     for _ in range(6):

@@ -17,16 +17,11 @@ def _demo(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(900)
-def test_the_demo_ends_with_all_tables_equal_and_goes_on_from_there(tmp_path: Path) -> None:
-    options = ("--folder", str(tmp_path / "demo"), "--seconds", "3")
-    first = _demo(*options)
-    assert first.returncode == 0, first.stdout + first.stderr
-    assert first.stdout.count("✓") == 4
-    assert "shop loaded" in first.stdout
-    second = _demo(*options)
-    assert second.returncode == 0, second.stdout + second.stderr
-    assert second.stdout.count("✓") == 4
-    assert "shop of the last run found" in second.stdout
+def test_the_demo_ends_with_all_tables_equal(tmp_path: Path) -> None:
+    shown = _demo("--folder", str(tmp_path / "demo"), "--seconds", "3")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert shown.stdout.count("✓") == 4
+    assert "shop loaded" in shown.stdout
 
 
 def test_the_help_of_the_demo_says_how_it_starts_afresh() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +18,8 @@ FUNCTION_LINES_MAX = 60
 FORBIDDEN_MODULES = {"utils", "util", "helpers", "helper", "common", "base", "core", "misc"}
 FORBIDDEN_CLASSES = re.compile(r"^Abstract|(Manager|Handler|Processor|Impl|Helper|Utils)$")
 FORBIDDEN_WORDS = re.compile(r"\b(robust|comprehensive|seamless|blazing|powerful|cutting-edge|world-class)", re.I)
+OLD_WORDS = re.compile(r"\b(anew|afresh|somebody|nobody|anybody|everybody|(?:goes|going|went) on)\b", re.I)
+PROSE_COLUMNS_MAX = 120
 MACHINE_PATH = re.compile(r"(?<![\w.:/])/(?:home|root|work|Users|tmp)/[\w.-]+")
 
 # The one place where tests wait for time to pass.
@@ -51,8 +54,14 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+@cache
+def _walked(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(_read(path))))
 
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -61,7 +70,7 @@ Node = TypeVar("Node", bound=ast.AST)
 def _nodes(paths: Iterable[Path], *kinds: type[Node]) -> Iterator[tuple[str, Node]]:
     """Every syntax node of these kinds, with `file:line` for the reader of a failure."""
     for path in paths:
-        for node in ast.walk(ast.parse(_read(path))):
+        for node in _walked(path):
             if isinstance(node, kinds):
                 yield f"{_name(path)}:{getattr(node, 'lineno', 1)}", node
 
@@ -143,6 +152,23 @@ def test_nothing_is_advertised() -> None:
     assert [f"{_name(path)}: {found}" for path in _text_files() for found in FORBIDDEN_WORDS.findall(_read(path))] == []
 
 
+def test_words_are_those_of_a_colleague() -> None:
+    """Tests are left out: one of them becomes the system's user of that name."""
+    ours = [path for path in _text_files() if ROOT / "tests" not in path.parents]
+    assert [f"{_name(path)}: {found}" for path in ours for found in OLD_WORDS.findall(_read(path))] == []
+
+
+def test_prose_in_documents_is_wrapped() -> None:
+    """Tables and code are as wide as they need to be."""
+    wide = []
+    for path in (path for path in _text_files() if path.suffix == ".md"):
+        prose = re.sub(r"^```.*?^```", lambda block: "\n" * block.group(0).count("\n"), _read(path), flags=re.M | re.S)
+        for number, line in enumerate(prose.splitlines(), 1):
+            if len(line) > PROSE_COLUMNS_MAX and not line.startswith("|"):
+                wide.append(f"{_name(path)}:{number}")
+    assert wide == []
+
+
 def test_tests_wait_for_events_and_never_sleep() -> None:
     calls = _nodes((path for path in TESTS if path != WAITING_FILE), ast.Call)
     assert [place for place, call in calls if ast.unparse(call.func).split(".")[-1] == "sleep"] == []
@@ -159,7 +185,37 @@ def test_the_name_of_a_test_is_a_sentence() -> None:
     assert [place for place, each in functions if each.name.startswith("test_") and each.name.count("_") < 3] == []
 
 
-def test_nobody_raises_an_error_without_a_kind() -> None:
+def test_every_error_that_is_raised_has_a_kind() -> None:
     """A bare `Exception` is neither transient nor definite."""
     calls = _nodes(_python_files("src"), ast.Call)
     assert [place for place, call in calls if ast.unparse(call.func) in ("Exception", "BaseException")] == []
+
+
+def test_a_private_module_is_imported_by_its_own_room_only() -> None:
+    """`tailrace.lake.delta._open_versions` is known inside `tailrace.lake.delta` only."""
+    strangers = [
+        f"{place} {module}"
+        for path in _python_files("src", "demo")
+        for place, module in _imported_modules(path)
+        if (room := _room_of_private(module)) is not None and not _is_inside(path, room)
+    ]
+    assert strangers == []
+
+
+def _imported_modules(path: Path) -> Iterator[tuple[str, str]]:
+    for place, node in _nodes([path], ast.Import, ast.ImportFrom):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{place}: relative import"
+            yield from ((place, f"{node.module}.{name.name}") for name in node.names)
+        else:
+            yield from ((place, name.name) for name in node.names)
+
+
+def _room_of_private(module: str) -> str | None:
+    """The package around a private module of ours; None for what is not one."""
+    found = re.match(r"(tailrace(?:\.[a-z][a-z_]*)*)\._[a-z]", module)
+    return found.group(1) if found else None
+
+
+def _is_inside(path: Path, room: str) -> bool:
+    return path.is_relative_to(ROOT / "src" / room.replace(".", "/"))

@@ -18,13 +18,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from tailrace.cli.errors import shown_errors
+from tailrace.cli.log_positions import formatter
 from tailrace.cli.log_tables import counted, holder_table, print_table, record_table, segment_table, summary_table
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
 from tailrace.log.survey import (
     holders,
-    position_of,
     positions,
+    positions_of,
     records,
     require_position,
     segments,
@@ -45,8 +46,9 @@ A lake keeps its log in `LAKE/_tailrace/log`. All commands may run while it is b
 
 - A *sequence number* counts finished transactions in commit order, from 1.
 - A *position* counts records, from 0. A segment's file is named by its first one.
+- A *source position* is the source's own, written as the source writes it: for Postgres an LSN, `16/B374D848`.
 - A *consumer* is a reader that acknowledges, by name, the sequence number up to which it needs nothing more; a *pin*
-  keeps everything behind a sequence number until a read has ended.
+  keeps everything after a sequence number until a read has ended.
 
 Example: `tailrace log ls ./lake/_tailrace/log`
 
@@ -70,7 +72,7 @@ def ls(path: LogPath) -> None:
 
     One line a segment, oldest first: how many records it holds, the last sequence number that was given to a
     transaction in it, its size with its index. Then who needs what: a consumer has acknowledged everything up to its
-    sequence number, a pin keeps everything behind its own. A segment is deleted when no consumer, no pin and no
+    sequence number, a pin keeps everything after its own. A segment is deleted when no consumer, no pin and no
     unfinished transaction needs it.
 
     Example: `tailrace log ls ./lake/_tailrace/log`
@@ -98,8 +100,9 @@ def show(
 ) -> None:
     """Print records as they were logged, also those of unfinished transactions.
 
-    A position is a record's place in the log. A sequence number is a transaction's place in commit order; its records
-    may lie between those of others, and `--seq` picks them out. What is not text in a payload is shown as `\\xNN`.
+    A position is a record's place in the log; a source position is where the source was. A sequence number is a
+    transaction's place in commit order; its records may lie between those of others, and `--seq` picks them out. What
+    is not text in a payload is shown as `\\xNN`.
 
     Example: `tailrace log show ./lake/_tailrace/log --seq 1204`
 
@@ -114,14 +117,15 @@ def show(
         found = list(islice(_wanted(reader, seq, position, limit), limit))
         console = _console()
         payload_bytes_max = PAYLOAD_BYTES_ON_TERMINAL if console.is_terminal else PAYLOAD_BYTES_ELSEWHERE
-        print_table(console, record_table(found, table_names(reader), payload_bytes_max))
+        written = formatter(reader.identity)
+        print_table(console, record_table(found, table_names(reader), written, payload_bytes_max))
 
 
 def _wanted(
     reader: LogReader, seq: int | None, position: int | None, limit: int
 ) -> Iterator[tuple[int, dict[str, object]]]:
     if seq is not None:
-        start, stop = position_of(reader, seq)
+        start, stop = positions_of(reader, seq)
         xid = reader.transactions(seq - 1, seq)["xid"][0].as_py()
         return (item for item in records(reader.path, start, stop) if item[1]["xid"] == xid)
     if position is not None:
@@ -147,7 +151,7 @@ def verify(path: LogPath) -> None:
         for problem in report.problems:
             console.print(Text(problem, style="red"), soft_wrap=True)
         console.print(
-            f"{counted(report.segments, 'segment')}, {counted(report.frames, 'batch', 'batches')}, "
+            f"{counted(report.segments, 'segment')}, {counted(report.frames, 'frame')}, "
             f"{counted(report.records, 'record')}, {counted(report.transactions, 'transaction')}"
         )
         if report.problems:
@@ -175,9 +179,9 @@ def _remedy(path: Path, problems: list[str]) -> str:
 def stats(path: LogPath) -> None:
     """Sum up the log: its source, its head, its size, its transactions, its consumers.
 
-    The head is how far the log is durable: the newest sequence number, and the position of the next record. Active
-    transactions have neither committed nor been rolled back; the oldest of them keeps its segment from being deleted,
-    and so does the consumer that is furthest behind.
+    The head is how far the log is durable: the newest sequence number, and the position of the next record. The source
+    position is how far the source had got there. Active transactions have neither committed nor been rolled back; the
+    oldest of them keeps its segment from being deleted, and so does the consumer that is furthest behind.
 
     Example: `tailrace log stats ./lake/_tailrace/log`
 
@@ -186,15 +190,17 @@ def stats(path: LogPath) -> None:
     with _explained(path):
         reader = LogReader(path)
         console = _console()
-        print_table(console, summary_table(reader, segments(reader), totals(reader), unfinished(path)))
+        active, written = unfinished(path), formatter(reader.identity)
+        print_table(console, summary_table(reader, segments(reader), totals(reader), active, written))
         _print_holders(console, reader)
 
 
 @app.command("rebuild-index")
 def rebuild_index(path: LogPath) -> None:
-    """Write the index anew from the segments.
+    """Write the index again from the segments.
 
-    For an index that `tailrace log verify` finds wrong. Nobody may write the log meanwhile: stop `tailrace sync` first.
+    For an index that `tailrace log verify` finds wrong. No process may write the log meanwhile: stop `tailrace sync`
+    first.
     Segments are only read; sequence numbers and positions stay as they are.
 
     Example: `tailrace log rebuild-index ./lake/_tailrace/log`

@@ -6,6 +6,7 @@ On a terminal a payload is folded into its column; elsewhere each record is one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -13,12 +14,13 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from tailrace.cli.log_positions import Formatter
 from tailrace.cli.sizes import size_text, time_text
 from tailrace.log.reader import LogReader
 from tailrace.log.survey import Holder, SegmentSummary, Totals, kind_name
-from tailrace.model.commit import CommitPayload
+from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
-from tailrace.model.lsn import Lsn
+from tailrace.model.position import SourcePosition
 
 ACTIVE_SHOWN = 10
 _STYLE: dict[str, Any] = {"box": None, "pad_edge": False, "header_style": "bold", "padding": (0, 2, 0, 0)}
@@ -61,7 +63,7 @@ def holder_table(holders: Iterable[Holder]) -> Table:
 
 
 def lag_text(holder: Holder) -> str:
-    """How far behind the head somebody is."""
+    """How far behind the head a consumer or a pin is."""
     if holder.transactions < 0:
         ahead = counted(-holder.transactions, "transaction")
         return f"{ahead} ahead of the head: not of this log"
@@ -72,40 +74,49 @@ def lag_text(holder: Holder) -> str:
     return f"{counted(holder.transactions, 'transaction')}, {size}{gone}"
 
 
-def record_table(found: Sequence[tuple[int, Record]], names: Mapping[int, str], payload_bytes_max: int) -> Table:
+def record_table(
+    found: Sequence[tuple[int, Record]], names: Mapping[int, str], written: Formatter, payload_bytes_max: int
+) -> Table:
     """Records by position; sub-transactions have a column only where there are any."""
     has_subs = any(record["sub_xid"] for _, record in found)
-    columns = _columns("-position", "lsn", "-xid", *(["-sub"] if has_subs else []), "kind", "table")
+    columns = _columns("-position", "source position", "-xid", *(["-sub"] if has_subs else []), "kind", "table")
     table = Table(*columns, Column("payload", overflow="fold"), **_STYLE)
     for position, record in found:
         kind, relation = _int(record["kind"]), _int(record["relation"])
-        cells = [f"{position:,}", str(Lsn(_int(record["lsn"]))), str(record["xid"])]
+        cells = [f"{position:,}", written(SourcePosition(_int(record["ordinal"]))), str(record["xid"])]
         cells += [str(record["sub_xid"])] if has_subs else []
         name = names.get(relation, str(relation)) if relation else ""
-        table.add_row(*cells, kind_name(kind), Text(name), _payload_text(kind, record["payload"], payload_bytes_max))
+        shown = _payload_text(kind, record["payload"], written, payload_bytes_max)
+        table.add_row(*cells, kind_name(kind), Text(name), shown)
     return table
 
 
-def _payload_text(kind: int, payload: object, bytes_max: int) -> Text:
+def _payload_text(kind: int, payload: object, written: Formatter, bytes_max: int) -> Text:
     """A payload in words: the log's own are read, the source's are shown as text where they are text."""
     if not isinstance(payload, bytes):
         return Text()
     if kind == Kind.COMMIT:
-        commit = CommitPayload.from_bytes(payload)
-        return Text(f"commit {commit.commit_lsn} end {commit.end_lsn} at {time_text(commit.time_us)}")
+        commit = Commit.from_bytes(payload)
+        start, end = written(commit.position), written(replace(commit.position, ordinal=commit.end_ordinal))
+        return Text(f"commit {start} end {end} at {time_text(commit.position.time_us)}")
     letters = payload[:bytes_max].decode("utf-8", "backslashreplace")
     shown = Text("".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in letters))
     return shown if len(payload) <= bytes_max else shown.append(f"… {size_text(len(payload))}", style="dim")
 
 
 def summary_table(
-    reader: LogReader, segments: Sequence[SegmentSummary], found: Totals, active: Mapping[int, int]
+    reader: LogReader,
+    segments: Sequence[SegmentSummary],
+    found: Totals,
+    active: Mapping[int, int],
+    written: Formatter,
 ) -> Table:
     """The log in a few lines: a name and a value each."""
     head = reader.head
     segment_bytes, index_bytes = sum(s.bytes for s in segments), sum(s.index_bytes for s in segments)
     rows = [*sorted(reader.identity.items())]
-    rows += [("head", f"transaction {head.seq:,}, lsn {head.lsn}, position {head.position:,}")]
+    rows += [("head", f"transaction {head.seq:,}, position {head.position:,}")]
+    rows += [("source position", written(SourcePosition(head.ordinal)))]
     rows += [("written", time_text(head.written_us))] if head.written_us else []
     rows += [("size", f"{size_text(segment_bytes + index_bytes)}, of which index {size_text(index_bytes)}")]
     rows += [("segments", f"{len(segments):,}")]

@@ -1,22 +1,29 @@
-"""The command line: `tailrace sync | query | doctor | drop | log`.
+"""The command line: `tailrace sync | query | tables | doctor | drop | log`.
 
-Exit codes: 0 done, 1 a check found something, 2 an error with a hint, 130 interrupted.
+Exit codes: 0 done, 1 a check found something or a table is in error, 2 an error with a hint, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from tailrace.cli import log as log_commands
+from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.sizes import parse_size
+
+if TYPE_CHECKING:
+    from tailrace.connector.connector import Connector
 
 app = typer.Typer(
     help="Copy a live Postgres database into a data lake and keep the copy exact.",
@@ -25,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+app.add_typer(table_commands.app, name="tables")
 app.add_typer(log_commands.app, name="log")
 
 LOG_QUOTA_BYTES_MIN = 64 << 20
@@ -74,37 +82,50 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
 ) -> None:
     """Copy a database into a lake and keep the copy exact.
 
-    The first run copies every table as of one commit, then streams changes. Running the same command again goes on
-    where the last one ended, however it ended. Needs wal_level = logical and a user with REPLICATION: `tailrace doctor`
-    checks all of it.
+    The first run copies every table as of one commit, then streams changes. Running the same command again continues
+    where the last one ended, however it ended. A table in error is left out and the others are copied; the exit code is
+    then 1. Needs wal_level = logical and a user with REPLICATION: `tailrace doctor` checks all of it.
     """
     with shown_errors():
-        from tailrace.cli.progress import TerminalWatcher
-        from tailrace.connector.sync import Sync
-        from tailrace.settings import SyncSettings
+        from tailrace.cli.progress import TerminalProgress
+        from tailrace.connector.connector import Connector
+        from tailrace.settings import ConnectorSettings
+        from tailrace.source.kinds import source_of
 
-        settings = SyncSettings(
-            dsn,
+        settings = ConnectorSettings(
             lake,
             tuple(tables or ()),
             tuple(exclude or ()),
-            slot,
-            publication,
-            once,
-            publish_every,
+            once=once,
+            publish_every_seconds=publish_every,
             log_quota_bytes=None if log_quota is None else parse_size("--log-quota", log_quota, LOG_QUOTA_BYTES_MIN),
             log_compression=log_compression,
             log_segment_bytes_max=parse_size("--log-segment", log_segment, LOG_SEGMENT_BYTES_MIN),
         )
-        with TerminalWatcher(Console()) as watcher:
-            run = Sync(settings, watcher)
-            _stop_on_signal(run.stop)
-            run.run()
+        connector = Connector(settings, source_of(dsn, slot=slot, publication=publication))
+        with TerminalProgress(Console()) as progress:
+            connector.subscribe(progress.show)
+            _stop_on_signal(connector.stop)
+            connector.start()
+            while not connector.wait(timeout_seconds=0.2):
+                pass
+        _exit_by_tables(connector, lake)
 
 
-def _stop_on_signal(stop: object) -> None:
+def _exit_by_tables(connector: Connector, lake: Path) -> None:
+    """Exit code 1, with the tables named, when one is in error."""
+    from tailrace.model.table_state import TableState
+
+    errored = [str(table) for table, record in connector.tables().items() if record.state is TableState.ERRORED]
+    if errored:
+        message = f"in error and left out: {', '.join(sorted(errored))}; tailrace tables {quote(str(lake))} says why"
+        Console(stderr=True).print(escape(message), style="red", highlight=False, soft_wrap=True)
+        raise typer.Exit(1)
+
+
+def _stop_on_signal(stop: Callable[[], None]) -> None:
     def handle(number: int, _: object) -> None:
-        stop()  # type: ignore[operator]
+        stop()
         # The second one means it.
         signal.signal(number, signal.SIG_DFL)
 
@@ -119,7 +140,7 @@ def query(
     published: Annotated[
         bool, typer.Option("--published", help="The last published cut, not the newest commit.")
     ] = False,
-    as_of: Annotated[str | None, typer.Option(help="The state as of an LSN (0/16B3748) or a time, UTC.")] = None,
+    as_of: Annotated[str | None, typer.Option(help="The state as of a position (0/16B3748) or a time, UTC.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values with a header.")] = False,
 ) -> None:
@@ -143,13 +164,11 @@ def doctor(dsn: Dsn, tables: Tables = None, exclude: Exclude = None) -> None:
     """
     with shown_errors():
         from tailrace.cli.doctor import render
-        from tailrace.source.postgres.connection import connect
-        from tailrace.source.postgres.doctor import examine, passes
+        from tailrace.source.kinds import source_of
 
-        with connect(dsn) as conn:
-            checks = examine(conn, tables or [], exclude or [])
+        checks = source_of(dsn).examine(tables or [], exclude or [])
         render(checks, Console())
-        if not passes(checks):
+        if any(check.ok is False for check in checks):
             raise typer.Exit(1)
 
 
@@ -165,10 +184,11 @@ def drop(
     """
     with shown_errors():
         from tailrace.connector.drop import drop_source
+        from tailrace.source.kinds import source_of
 
         if not yes and sys.stdin.isatty():
-            typer.confirm("The lake cannot be brought up to date afterwards. Go on?", abort=True)
-        for line in drop_source(dsn, lake):
+            typer.confirm("The lake cannot be brought up to date afterwards. Continue?", abort=True)
+        for line in drop_source(source_of(dsn), lake):
             Console().print(line, highlight=False)
 
 

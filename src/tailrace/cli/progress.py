@@ -1,4 +1,4 @@
-"""Progress on the terminal: bars while tables are copied, one living line while changes stream.
+"""A connector's events on the terminal: bars while tables are copied, one living line while changes stream.
 
 Where the output is not a terminal, a plain line now and then.
 """
@@ -11,19 +11,21 @@ from collections.abc import Sequence
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from tailrace.cli.sizes import size_text
-from tailrace.connector.status import Phase, StreamStatus
-from tailrace.model.cut import PublishedCut
-from tailrace.snapshot.initial import TableProgress
+from tailrace.connector import events
+from tailrace.connector.events import ConnectorState, Event, StreamProgressed
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord, TableState
+from tailrace.snapshot.full import TableProgress
 
 PLAIN_SECONDS = 5.0
 
 
-class TerminalWatcher:
-    """Shows a connector's progress. Use as a context manager, so the terminal is left tidy."""
+class TerminalProgress:
+    """Shows events. Use as a context manager, so that the terminal is left tidy."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -35,59 +37,103 @@ class TerminalWatcher:
             TimeElapsedColumn(),
             console=console,
         )
-        self._tasks: dict[str, object] = {}
+        self._tasks: dict[TableId, TaskID] = {}
         self._live: Live | None = None
         self._printed_at = 0.0
-        self._shown: PublishedCut | None = None
+        self._shown_seq = -1
         self._chunks_told = 0
+        self._trouble: str | None = None
 
-    def __enter__(self) -> TerminalWatcher:
+    def __enter__(self) -> TerminalProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
+        self._stop_line()
         self._stop_bars()
 
-    def say(self, line: str) -> None:
-        self._console.print(f"[dim]·[/dim] {escape(line)}", highlight=False, soft_wrap=True)
+    def show(self, event: Event) -> None:
+        """One event."""
+        match event:
+            case events.StateChanged(state, _):
+                self._show_state(state)
+            case events.SourcePrepared(done):
+                for line in done:
+                    self._say(line)
+            case events.TableChanged(table, record):
+                self._show_table(table, record)
+            case events.SnapshotProgressed(tables):
+                self._show_copies(tables)
+            case events.TablesLanded(tables, text):
+                self._stop_bars()
+                self._say(f"snapshot of {_counted(len(tables))} at {text}")
+            case events.TroubleChanged(message, hint):
+                self._trouble = message
+                self._say(message or "capture streams again", "yellow" if message else "dim")
+                if hint:
+                    self._say(f"hint: {hint}")
+            case events.StreamProgressed():
+                self._show_stream(event)
 
-    def phase(self, phase: Phase) -> None:
-        if phase is Phase.SNAPSHOTTING:
-            self.say("copying the tables as they are; changes are being recorded meanwhile")
-            if self._console.is_terminal:
-                self._bars.start()
-        else:
-            self._stop_bars()
-        if phase is Phase.RUNNING:
-            self.say("streaming; Ctrl-C stops after the current batch")
-        if phase is Phase.STOPPED and self._live is not None:
-            self._live.stop()
-            self._live = None
+    def _say(self, line: str, style: str = "dim") -> None:
+        self._console.print(f"[{style}]·[/{style}] {escape(line)}", highlight=False, soft_wrap=True)
+
+    def _show_state(self, state: ConnectorState) -> None:
+        match state:
+            case ConnectorState.SNAPSHOTTING:
+                self._say("copying the tables as they are; changes are being recorded meanwhile")
+            case ConnectorState.RUNNING:
+                self._say("streaming; Ctrl-C stops after the current batch")
+            case ConnectorState.PAUSED:
+                self._say("paused")
+            case ConnectorState.STOPPED | ConnectorState.FAILED:
+                self._stop_line()
+                self._stop_bars()
+
+    def _show_table(self, table: TableId, record: TableRecord) -> None:
+        """The states a person should know of; the usual way from pending to live is told by the bars."""
+        reason = f": {record.reason}" if record.reason else ""
+        if record.state is TableState.ERRORED:
+            self._say(f"{table} is errored and left out from here on{reason}", "red")
+            if record.hint:
+                self._say(f"hint: {record.hint}")
+        elif record.state is TableState.RESYNCING:
+            self._say(f"{table} is copied again{reason}", "yellow")
+        elif record.state is TableState.REMOVED:
+            self._say(f"{table} is left out from here on{reason}", "yellow")
 
     def _stop_bars(self) -> None:
         if self._bars.live.is_started:
             self._bars.stop()
 
-    def snapshot(self, tables: Sequence[TableProgress]) -> None:
-        for table in tables:
-            name = str(table.table)
-            if name not in self._tasks:
-                self._tasks[name] = self._bars.add_task(name, total=table.chunks, rows=table.rows_estimated)
-            self._bars.update(self._tasks[name], completed=table.chunks_done)  # type: ignore[arg-type]
+    def _stop_line(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _show_copies(self, tables: Sequence[TableProgress]) -> None:
+        if self._console.is_terminal and self._live is None and tables and not self._bars.live.is_started:
+            self._bars.start()
+        for each in tables:
+            if each.table not in self._tasks:
+                self._tasks[each.table] = self._bars.add_task(
+                    str(each.table), total=each.chunks, rows=each.rows_estimated
+                )
+            self._bars.update(self._tasks[each.table], completed=each.chunks_done)
         done, total = sum(t.chunks_done for t in tables), sum(t.chunks for t in tables)
         if not self._console.is_terminal and total and done != self._chunks_told and (done == total or self._is_due()):
             self._chunks_told = done
-            self.say(f"{done} of {total} chunks copied")
+            self._say(f"{done} of {total} chunks copied")
 
-    def streaming(self, status: StreamStatus) -> None:
+    def _show_stream(self, status: StreamProgressed) -> None:
         if self._console.is_terminal:
+            if self._bars.live.is_started:
+                return
             if self._live is None:
                 self._live = Live(console=self._console, refresh_per_second=4)
                 self._live.start()
-            self._live.update(_line(status))
-        elif status.cut != self._shown and self._is_due():
-            self._shown = status.cut
+            self._live.update(self._line(status))
+        elif status.cut.seq != self._shown_seq and self._is_due():
+            self._shown_seq = status.cut.seq
             self._console.print("  ".join(_figures(status)), highlight=False, soft_wrap=True)
 
     def _is_due(self) -> bool:
@@ -96,16 +142,20 @@ class TerminalWatcher:
         self._printed_at = time.monotonic()
         return True
 
+    def _line(self, status: StreamProgressed) -> Group:
+        problem = [Text(f"  {self._trouble}", style="yellow")] if self._trouble else []
+        return Group(Text.from_markup("  ".join(_figures(status))), *problem)
 
-def _line(status: StreamStatus) -> Group:
-    problem = [Text(f"  {status.problem}", style="yellow")] if status.problem else []
-    return Group(Text.from_markup("  ".join(_figures(status))), *problem)
+
+def _counted(count: int) -> str:
+    return "1 table" if count == 1 else f"{count} tables"
 
 
-def _figures(status: StreamStatus) -> list[str]:
+def _figures(status: StreamProgressed) -> list[str]:
+    lag = f"lag {status.lag_seconds:.1f} s"
     return [
-        f"  published [bold]{status.cut.lsn}[/bold]",
+        f"  published [bold]{status.text}[/bold]",
         f"transaction {status.cut.seq:,} of {status.log_seq:,}",
         f"{status.changes_per_second:,.0f} changes/s",
-        f"lag {status.lag_seconds:.1f} s, {size_text(status.lag_bytes)}",
+        lag if status.lag_bytes is None else f"{lag}, {size_text(status.lag_bytes)}",
     ]

@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame, Row
 from rich.console import Console
 from rich.table import Table
 
-from tailrace.connector.home import LakeHome
-from tailrace.connector.live import Cut, cut
 from tailrace.errors import DefiniteError
+from tailrace.lake.formats import format_named
+from tailrace.lake.home import LakeHome
+from tailrace.read.cut import Cut, cut
 from tailrace.spark.session import session
 
 ROWS_SHOWN = 1000
@@ -35,13 +36,15 @@ def run_query(lake: Path, sql: str, published: bool, as_of: str | None, style: F
     if published and as_of is not None:
         raise DefiniteError("--published and --as-of exclude each other", "leave one out")
     home = LakeHome.find(lake)
-    spark = session(home.path / "_tailrace" / "query.log")
+    record = home.source()
+    assert record is not None
+    spark = session(format_named(record.format), home.path / "_tailrace" / "query.log")
     try:
-        found = cut(spark, lake, published=published, as_of=as_of)
+        found = cut(spark, lake, published=published, as_of=as_of, register=False)
         _print(_run(found, sql), style)
         when = f"{found.commit_time:%Y-%m-%d %H:%M:%S.%f} UTC"
         Console(stderr=True).print(
-            f"[dim]cut {found.lsn}, transaction {found.seq:,}, committed {when}[/dim]", highlight=False
+            f"[dim]cut {found.text}, transaction {found.seq:,}, committed {when}[/dim]", highlight=False
         )
     finally:
         spark.stop()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
+from tailrace.lake.files import sync_folder
 from tailrace.model.cut import PublishedCut
 
 RECENT_BYTES = 1 << 20
@@ -19,7 +20,7 @@ RECENT_BYTES = 1 << 20
 
 
 class Cuts:
-    """Reads by anybody, appends by the one connector of the lake."""
+    """Read by any process, appended to by the one connector of the lake."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -49,13 +50,13 @@ class Cuts:
         whole = content[begin : content.rfind(b"\n") + 1]
         try:
             return [PublishedCut.from_json(line) for line in whole.decode().splitlines()]
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, TypeError):
             raise DefiniteError(f"{self._path} is damaged", "restore it from a backup, or start a new lake") from None
 
     def append(self, cut: PublishedCut) -> None:
         """Durable when this returns."""
         is_new = not self._path.exists()
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             size = os.fstat(descriptor).st_size
             start = max(0, size - RECENT_BYTES)
@@ -66,12 +67,4 @@ class Cuts:
         finally:
             os.close(descriptor)
         if is_new:
-            _sync_folder(self._path.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            sync_folder(self._path.parent)

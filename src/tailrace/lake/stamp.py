@@ -5,30 +5,39 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from tailrace.model.lsn import Lsn
+from tailrace.model.position import SourcePosition
 
 
 @dataclass(frozen=True)
 class Stamp:
     """A table's position in the source's history.
 
-    A snapshot knows only its LSN: it shows the commits whose record lies before `lsn`. From the
-    first batch on, `seq` is the last transaction of the log that the table contains.
+    A snapshot knows only its source position, and the source says which transactions it shows. From the first
+    batch on, `seq` is the last transaction of the log that the table contains.
     """
 
-    lsn: Lsn
+    position: SourcePosition
     relation: int
     """The source's number for the table: one of the same name with another number is another table."""
+    copy: int
+    """Which copy of the table this belongs to."""
     seq: int | None = None
 
     def to_json(self) -> str:
-        return json.dumps({"tailrace": {"lsn": str(self.lsn), "relation": self.relation, "seq": self.seq}})
+        fields = {
+            "position": self.position.to_fields(),
+            "relation": self.relation,
+            "copy": self.copy,
+            "seq": self.seq,
+        }
+        return json.dumps({"tailrace": fields})
 
     @classmethod
     def from_json(cls, text: str | None) -> Stamp | None:
-        """None when the commit is somebody else's: an optimise, a manual change."""
+        """None when the commit is another writer's: an optimise, a manual change."""
         try:
             fields = json.loads(text or "")["tailrace"]
-            return cls(Lsn.parse(fields["lsn"]), fields["relation"], fields["seq"])
+            position = SourcePosition.from_fields(fields["position"])
+            return cls(position, fields["relation"], fields["copy"], fields["seq"])
         except (ValueError, KeyError, TypeError):
             return None

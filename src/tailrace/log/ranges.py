@@ -1,7 +1,7 @@
-"""Ranges: transactions cut into pieces of the log that can be read side by side.
+"""Ranges: the parts of the log that hold some transactions, to be read side by side.
 
-A piece is a stretch of one segment. The pieces of a range together hold every record of its transactions; a large
-transaction lies in many of them, and a piece names those that commit behind its end. Pieces are cut between frames.
+A range is a row of neighbouring frames in one segment. The ranges that are planned together hold every record of their
+transactions. A large transaction lies in many ranges; each range names the transactions that commit after its end.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from tailrace.errors import DefiniteError
-from tailrace.log.index import BATCH, load_rows, sound_batches, table_bits
-from tailrace.log.layout import index_path, segment_path
+from tailrace.log._index import FRAME, load_rows, sound_frames, table_bits
+from tailrace.log._layout import index_path, segment_path
+from tailrace.log._segment import SegmentGoneError
+from tailrace.log._transactions import TransactionIndex, index_damage
 from tailrace.log.record import Array
-from tailrace.log.segment import SegmentGoneError
-from tailrace.log.transactions import TransactionIndex, index_damage
 
 
 @dataclass(frozen=True)
 class ByteRange:
-    """A piece: frames of one segment, and what one must know besides to play them back."""
+    """Neighbouring frames of one segment, and what a reader must know besides to play them back."""
 
     segment: int
     """Position of the segment's first record."""
@@ -37,11 +37,11 @@ class ByteRange:
     """How much of it is needed."""
     after: int
     upto: int
-    """Transactions of the range that commit in it: after < seq <= upto."""
+    """The planned transactions that commit in it: after < seq <= upto."""
     spanning: tuple[int, ...] = ()
-    """Transactions of the range that commit behind it and begin in or before it."""
+    """The planned transactions that commit after it and begin in it or before it."""
     undos: tuple[tuple[int, int, int, int], ...] = ()
-    """For a transaction, sub-transaction and table, how many of its changes are undone from behind the piece."""
+    """Transaction, sub-transaction, table, and how many UNDOs after the range take back changes in it or before it."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -54,7 +54,7 @@ class ByteRange:
 
 
 def plan(index: TransactionIndex, rows: Array, bytes_max: int, relations: Collection[int] | None) -> list[ByteRange]:
-    """Pieces of about equal size, none much above `bytes_max`, for these consecutive transactions."""
+    """Ranges of about equal size, none much above `bytes_max`, for these consecutive transactions."""
     if len(rows) == 0:
         return []
     if rows["first_position"].min() < index.positions[0]:
@@ -62,48 +62,48 @@ def plan(index: TransactionIndex, rows: Array, bytes_max: int, relations: Collec
     last = int(rows["commit_position"].max())
     found = []
     for position in _segments(index.positions, rows):
-        batches = load_batches(index.path, position, reach=min(last + 1, index.position_stop(position)))
-        found.append((position, needed(batches, rows, relations)))
-    batches = np.concatenate([part for _, part in found])
+        frames = load_frames(index.path, position, reaching=min(last + 1, index.position_stop(position)))
+        found.append((position, needed(frames, rows, relations)))
+    frames = np.concatenate([part for _, part in found])
     segment = np.concatenate([np.full(len(part), position) for position, part in found])
-    if len(batches) == 0:
+    if len(frames) == 0:
         return []
-    total = int(batches["bytes"].sum())
+    total = int(frames["bytes"].sum())
     share = total / -(-total // bytes_max)
-    piece = (np.cumsum(batches["bytes"]) - batches["bytes"]) // share
-    cuts = np.flatnonzero((np.diff(piece) != 0) | (np.diff(segment) != 0)) + 1
-    bounds = zip([0, *cuts.tolist()], [*cuts.tolist(), len(batches)], strict=True)
-    return [_piece(int(segment[start]), batches[start:stop], rows) for start, stop in bounds]
+    number = (np.cumsum(frames["bytes"]) - frames["bytes"]) // share
+    cuts = np.flatnonzero((np.diff(number) != 0) | (np.diff(segment) != 0)) + 1
+    bounds = zip([0, *cuts.tolist()], [*cuts.tolist(), len(frames)], strict=True)
+    return [_byte_range(int(segment[start]), frames[start:stop], rows) for start, stop in bounds]
 
 
 def no_longer(path: Path, seq: int) -> DefiniteError:
     """A transaction that was asked for and is not wholly there."""
-    message = f"the log in {path} no longer holds all of transaction {seq} and those behind it"
+    message = f"the log in {path} no longer holds all of transaction {seq} and those after it"
     return DefiniteError(message, "what was acknowledged is deleted; take a new snapshot")
 
 
-def load_batches(path: Path, segment: int, reach: int) -> Array:
-    """The frames of a segment. DefiniteError when they do not go on from its start to position `reach` at least."""
-    rows = load_rows(index_path(path, segment, ".batches"), BATCH, 0, 1 << 48)
-    rows = rows[: sound_batches(rows)]
+def load_frames(path: Path, segment: int, reaching: int) -> Array:
+    """The index rows of a segment's frames. DefiniteError where they have a gap or end before position `reaching`."""
+    rows = load_rows(index_path(path, segment, ".frames"), FRAME, 0, 1 << 48)
+    rows = rows[: sound_frames(rows)]
     ends = rows["position"] + rows["rows"]
     expected = np.append(segment, ends)[:-1] if len(rows) else ends
     joined = int(np.argmin(np.append(rows["position"] == expected, False)))
-    if reach > (int(ends[joined - 1]) if joined else segment):
+    if reaching > (int(ends[joined - 1]) if joined else segment):
         if not segment_path(path, segment).exists():
             raise SegmentGoneError(segment_path(path, segment))
-        raise index_damage(path, segment, ".batches", joined * BATCH.itemsize)
+        raise index_damage(path, segment, ".frames", joined * FRAME.itemsize)
     return rows[:joined]
 
 
-def needed(batches: Array, rows: Array, relations: Collection[int] | None) -> Array:
+def needed(frames: Array, rows: Array, relations: Collection[int] | None) -> Array:
     """The frames that may hold records of these transactions and tables."""
     starts, ends = _merged(rows)
-    at = np.searchsorted(ends, batches["position"])
-    overlaps = (at < len(ends)) & (starts[np.minimum(at, len(ends) - 1)] < batches["position"] + batches["rows"])
+    at = np.searchsorted(ends, frames["position"])
+    overlaps = (at < len(ends)) & (starts[np.minimum(at, len(ends) - 1)] < frames["position"] + frames["rows"])
     if relations is not None:
-        overlaps &= batches["tables"] & np.uint64(table_bits(np.array(list(relations), dtype=np.uint64))) != 0
-    found: Array = batches[overlaps]
+        overlaps &= frames["tables"] & np.uint64(table_bits(np.array(list(relations), dtype=np.uint64))) != 0
+    found: Array = frames[overlaps]
     return found
 
 
@@ -114,7 +114,7 @@ def _segments(positions: list[int], rows: Array) -> list[int]:
 
 
 def _merged(rows: Array) -> tuple[Array, Array]:
-    """The positions that the transactions span: disjoint stretches, both ends included."""
+    """The positions that the transactions span: disjoint intervals, both ends included."""
     order = np.argsort(rows["first_position"], kind="stable")
     first = rows["first_position"][order]
     last = np.maximum.accumulate(rows["commit_position"][order])
@@ -122,19 +122,19 @@ def _merged(rows: Array) -> tuple[Array, Array]:
     return first[fresh], last[np.append(np.flatnonzero(fresh)[1:] - 1, len(last) - 1)]
 
 
-def _piece(segment: int, batches: Array, rows: Array) -> ByteRange:
-    last = batches[-1]
-    position, position_stop = int(batches["position"][0]), int(last["position"] + last["rows"])
+def _byte_range(segment: int, frames: Array, rows: Array) -> ByteRange:
+    last = frames[-1]
+    position, position_stop = int(frames["position"][0]), int(last["position"] + last["rows"])
     low, high = np.searchsorted(rows["commit_position"], [position, position_stop]).tolist()
     later = rows[high:]
     before = int(rows["seq"][0]) - 1
     return ByteRange(
         segment=segment,
-        start=int(batches["offset"][0]),
+        start=int(frames["offset"][0]),
         stop=int(last["offset"] + last["bytes"]),
         position=position,
         position_stop=position_stop,
-        bytes=int(batches["bytes"].sum()),
+        bytes=int(frames["bytes"].sum()),
         after=before + low,
         upto=before + high,
         spanning=tuple(later["seq"][later["first_position"] < position_stop].tolist()),

@@ -6,7 +6,7 @@ and only durable ones, because the index it reads is written after the segments 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,16 +14,19 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.errors import DefiniteError
-from tailrace.log.consumers import Consumers
-from tailrace.log.head import Head, HeadFile
-from tailrace.log.index import END_OF_MARKS, Mark, are_ended, list_owners, parse_marks, read_from
-from tailrace.log.layout import index_path, load_manifest, log_number, segment_path, segment_positions
+from tailrace.log._consumers import Consumers
+from tailrace.log._details import detail_column, split_details
+from tailrace.log._head import Head, HeadFile
+from tailrace.log._index import END_OF_MARKS, Mark, are_ended, list_owners, parse_marks, read_from
+from tailrace.log._layout import index_path, load_manifest, log_number, segment_path, segment_positions
+from tailrace.log._ledger import Base
+from tailrace.log._segment import SegmentGoneError
+from tailrace.log._transactions import PORTION_ROWS, T, TransactionIndex, index_damage, steady
 from tailrace.log.playback import pending_before
 from tailrace.log.ranges import ByteRange, no_longer, plan
 from tailrace.log.record import Array
-from tailrace.log.transactions import PORTION_ROWS, T, TransactionIndex, index_damage, steady
 from tailrace.model.kind import Kind
-from tailrace.model.lsn import Lsn
+from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableSchema
 
 
@@ -44,13 +47,6 @@ class SchemaVersion:
         return cls(mark.position, mark.relation, mark.xid, TableSchema.from_json(mark.payload), mark.since)
 
 
-def schema_of(versions: Iterable[SchemaVersion], relation: int, xid: int, position: int) -> SchemaVersion | None:
-    """The shape of a record: its own transaction's newest one before it, else the newest that was valid for all."""
-    mine = [v for v in versions if v.relation == relation]
-    own = max((v for v in mine if v.xid == xid and v.position <= position), key=lambda v: v.position, default=None)
-    return own or max((v for v in mine if v.since <= position), key=lambda v: (v.since, v.position), default=None)
-
-
 class LogReader:
     """A log as of the last `refresh`. Cheap to make; one thread."""
 
@@ -60,11 +56,11 @@ class LogReader:
         self.path = path
         self.identity: Mapping[str, str] = manifest.identity
         self.id = manifest.id
-        """Another one when the log was wiped and begun anew."""
+        """Another one when the log was wiped."""
         self._marks: dict[int, tuple[int, list[Mark]]] = {}
         self._seen: HeadFile | None = None
         self._index = TransactionIndex(path)
-        self.head = Head(0, Lsn(0), 0, 0)
+        self.head = Head(0, 0, 0, 0)
         self.refresh()
 
     def refresh(self) -> Head:
@@ -92,21 +88,51 @@ class LogReader:
 
         `changes` and `bytes` count what was logged, before aborted sub-transactions and undone changes are taken off.
         """
-        rows, lists = self._read(after, upto)
+        self._require_seen(upto)
+        rows, lists = self._look(lambda index: index.read(after, upto, with_details=True))
+        lists, details = split_details(rows, lists)
         relations, aborted = _split(rows, lists)
         columns = {
             name: pa.array(np.ascontiguousarray(rows[name]))
-            for name in ("seq", "xid", "commit_lsn", "end_lsn", "commit_time_us", "first_position", "commit_position")
+            for name in (
+                "seq",
+                "xid",
+                "commit_ordinal",
+                "end_ordinal",
+                "commit_time_us",
+                "first_position",
+                "commit_position",
+            )
         }
         columns |= {name: pa.array(np.ascontiguousarray(rows[name])) for name in ("changes", "bytes")}
         columns["relations"] = relations.cast(pa.list_(pa.uint32()))
         columns["streamed"] = pa.array(rows["streamed"] != 0)
         columns["aborted"] = aborted
+        columns["detail"] = detail_column(rows, details)
         return pa.table(columns)
 
-    def seq_at_lsn(self, lsn: Lsn) -> int:
-        """The newest transaction that committed at or before `lsn`; one before the oldest when none did."""
-        return self._newest_at("commit_lsn", lsn)
+    def position_of(self, seq: int) -> SourcePosition:
+        """Where transaction `seq` committed, as its source gave it; the start of everything for 0.
+
+        DefiniteError when the log no longer has it. It has the newest one always, and one before the oldest.
+        """
+        self._require_seen(seq)
+        return self._look(lambda index: self._position_of(index, seq))
+
+    def _position_of(self, index: TransactionIndex, seq: int) -> SourcePosition:
+        base = index.header(index.positions[0]).base if index.positions else Base()
+        if seq == base.seq:
+            return base.last_commit
+        if seq < base.seq:
+            message = f"the log in {self.path} no longer knows transaction {seq}: its oldest is {base.seq + 1}"
+            raise DefiniteError(message, "what was acknowledged is deleted; take a new snapshot")
+        rows, words = index.read(seq - 1, seq, with_details=True)
+        (detail,) = detail_column(rows, split_details(rows, words)[1]).to_pylist()
+        return SourcePosition(int(rows["commit_ordinal"][0]), int(rows["commit_time_us"][0]), detail)
+
+    def seq_at(self, ordinal: int) -> int:
+        """The newest transaction that committed at or before `ordinal`; one before the oldest when none did."""
+        return self._newest_at("commit_ordinal", ordinal)
 
     def seq_at_time(self, time_us: int) -> int:
         """The newest transaction such that it and all before it committed at or before this time."""
@@ -115,19 +141,19 @@ class LogReader:
     def relations(self, after: int, upto: int) -> set[int]:
         """The tables that these transactions touched."""
         found: set[int] = set()
-        for rows, lists in self._portions(after, upto):
+        for rows, lists in self.portions(after, upto):
             found.update(np.unique(lists[~list_owners(rows)[1]]).tolist())
         return found
 
     def bytes_between(self, after: int, upto: int) -> int:
         """About how much these transactions weigh in the log."""
-        return sum(int(rows["bytes"].sum()) for rows, _ in self._portions(after, upto))
+        return sum(int(rows["bytes"].sum()) for rows, _ in self.portions(after, upto))
 
-    def reach(self, after: int, bytes_max: int) -> int:
-        """The last transaction such that those behind `after` up to it weigh about `bytes_max`; at least one more
+    def last_within(self, after: int, bytes_max: int) -> int:
+        """The last transaction such that those after `after` up to it weigh about `bytes_max`; at least one more
         than `after`, if there is one."""
         room, upto = bytes_max, min(after + 1, self.head.seq)
-        for rows, _ in self._portions(after, self.head.seq):
+        for rows, _ in self.portions(after, self.head.seq):
             weights = np.cumsum(rows["bytes"])
             fitting = int(np.searchsorted(weights, room, side="right"))
             upto = max(upto, int(rows["seq"][0]) - 1 + fitting)
@@ -139,20 +165,20 @@ class LogReader:
     def ranges(
         self, after: int, upto: int, bytes_max: int, relations: Collection[int] | None = None
     ) -> list[ByteRange]:
-        """Pieces of about equal size that together hold every record of these transactions and, if given, tables.
+        """Ranges of about equal size that together hold every record of these transactions and, if given, tables.
 
         DefiniteError when one of the transactions is not wholly here any more.
         """
         if after < upto and after + 1 < self.oldest_seq:
             raise no_longer(self.path, after + 1)
-        pieces: list[ByteRange] = []
-        for rows, _ in self._portions(after, upto):
-            pieces += self._pieces(rows, bytes_max, relations)
-        return pieces
+        ranges: list[ByteRange] = []
+        for rows, _ in self.portions(after, upto):
+            ranges += self._planned(rows, bytes_max, relations)
+        return ranges
 
-    def _pieces(self, rows: Array, bytes_max: int, relations: Collection[int] | None) -> list[ByteRange]:
-        pieces = self._look(lambda index: plan(index, rows, bytes_max, relations))
-        return self._with_undos(pieces, rows) if (rows["undos"] > 0).any() else pieces
+    def _planned(self, rows: Array, bytes_max: int, relations: Collection[int] | None) -> list[ByteRange]:
+        ranges = self._look(lambda index: plan(index, rows, bytes_max, relations))
+        return self._with_undos(ranges, rows) if (rows["undos"] > 0).any() else ranges
 
     def schemas(self) -> list[SchemaVersion]:
         """Every shape that the log knows for its tables, by position; repetitions are left out."""
@@ -178,7 +204,7 @@ class LogReader:
         Consumers(self.path).acknowledge(name, seq)
 
     def pin(self, name: str, after: int) -> None:
-        """Keep every transaction behind `after` until `unpin`; durable when this returns.
+        """Keep every transaction after `after` until `unpin`; durable when this returns.
 
         DefiniteError when one of them is gone already.
         """
@@ -197,7 +223,7 @@ class LogReader:
 
     def _require_same_log(self) -> None:
         if load_manifest(self.path).id != self.id:
-            raise DefiniteError(f"the log in {self.path} was wiped and begun anew", "open it again")
+            raise DefiniteError(f"the log in {self.path} was wiped and begun again", "open it again")
 
     def _visible(self, found: HeadFile | None, index: TransactionIndex) -> Head:
         """The head, or as far as the index can be seen when a power cut has torn either."""
@@ -206,14 +232,20 @@ class LogReader:
             started = index.header(index.positions[-1]).base.seq
             if found is not None and (seq in (0, started) or len(index.row(seq))):
                 return found.head
+        except SegmentGoneError:
+            raise
         except DefiniteError:
             pass
         newest = index.newest()
         base = index.header(index.positions[-1]).base
+        last = segment_path(self.path, index.positions[-1])
+        if not last.exists():
+            # Sealed and deleted while we looked: its index seems to end early because it is gone.
+            raise SegmentGoneError(last)
         if newest == base.seq:
-            return Head(newest, Lsn(base.lsn), base.position, 0)
+            return Head(newest, base.received.ordinal, base.position, 0)
         row = index.row(newest)
-        return Head(newest, Lsn(int(row["end_lsn"][0])), int(row["commit_position"][0]) + 1, 0)
+        return Head(newest, int(row["end_ordinal"][0]), int(row["commit_position"][0]) + 1, 0)
 
     def _newest_at(self, column: str, value: int) -> int:
         return self._look(lambda index: index.newest_at(column, value, self.head.seq) if index.positions else 0)
@@ -222,8 +254,8 @@ class LogReader:
         self._require_seen(upto)
         return self._look(lambda index: index.read(after, upto))
 
-    def _portions(self, after: int, upto: int) -> Iterator[tuple[Array, Array]]:
-        """Index rows bit by bit. DefiniteError when one is not there."""
+    def portions(self, after: int, upto: int) -> Iterator[tuple[Array, Array]]:
+        """Rows of the index with their lists, without details, bit by bit. DefiniteError when one is not there."""
         self._require_seen(upto)
         while after < upto:
             portion = min(upto, after + PORTION_ROWS)
@@ -232,23 +264,24 @@ class LogReader:
 
     def _require_seen(self, upto: int) -> None:
         if upto > self.head.seq:
-            raise ValueError(f"transaction {upto} is behind the head, {self.head.seq}")
+            raise ValueError(f"transaction {upto} comes after the head, {self.head.seq}")
 
     def _look(self, look: Callable[[TransactionIndex], T]) -> T:
         self._index, found = steady(self._index, look)
         return found
 
-    def _with_undos(self, pieces: list[ByteRange], rows: Array) -> list[ByteRange]:
-        """Pieces that know what is undone from behind them; reads the keys of those that a transaction with
-        undone changes crosses, from the last to the first."""
+    def _with_undos(self, ranges: list[ByteRange], rows: Array) -> list[ByteRange]:
+        """The ranges with what is undone from after their ends. Reads the keys, from the last range to the first, of
+        those that a transaction with undone changes crosses."""
         undoing = rows[rows["undos"] > 0]
         after, upto = int(rows["seq"][0]) - 1, int(rows["seq"][-1])
         done: list[ByteRange] = []
         pending: dict[tuple[int, int, int], int] = {}
-        for piece in reversed(pieces):
-            known = replace(piece, undos=tuple((*key, count) for key, count in pending.items()))
+        for byte_range in reversed(ranges):
+            known = replace(byte_range, undos=tuple((*key, count) for key, count in pending.items()))
             done.append(known)
-            crosses = (undoing["first_position"] < piece.position) & (undoing["commit_position"] >= piece.position)
+            start = byte_range.position
+            crosses = (undoing["first_position"] < start) & (undoing["commit_position"] >= start)
             pending = pending_before(self.path, known, after, upto) if crosses.any() else {}
         return done[::-1]
 
@@ -264,9 +297,9 @@ class LogReader:
                     raise index_damage(self.path, position, ".marks", offset + (found[-1][1] if found else 0))
                 del self._marks[position]  # Retention has removed it meanwhile.
                 continue
-            # The end is read again each time: a roll that did not succeed may have left one that is taken back.
-            behind = found[len(fresh) - 1][1] if fresh else 0
-            self._marks[position] = (offset + behind, marks + fresh)
+            # The end mark is read again each time: a roll that did not succeed may have left one that is taken back.
+            length = found[len(fresh) - 1][1] if fresh else 0
+            self._marks[position] = (offset + length, marks + fresh)
         return [mark for _, marks in self._marks.values() for mark in marks if mark.kind == kind]
 
 

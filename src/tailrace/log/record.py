@@ -16,7 +16,7 @@ import pyarrow as pa
 
 RECORD: pa.Schema = pa.schema(
     [
-        pa.field("lsn", pa.uint64(), nullable=False),
+        pa.field("ordinal", pa.uint64(), nullable=False),
         pa.field("xid", pa.uint64(), nullable=False),
         pa.field("sub_xid", pa.uint64(), nullable=False),
         pa.field("kind", pa.uint8(), nullable=False),
@@ -29,8 +29,8 @@ RECORD: pa.Schema = pa.schema(
 RECORD_BYTES_FIXED = 33
 """What a record weighs besides its payload: five columns and one offset."""
 
-BATCH_BYTES_MAX = 8 << 20
-"""The size at which a flush is cut into several batches, so that a reader holds one and stays small."""
+FRAME_BYTES_MAX = 8 << 20
+"""The size at which a flush is cut into several frames, so that a reader, which holds one, stays small."""
 
 COUNTED_MAX = 1 << 22
 """So many counters are worth filling where values would have to be sorted."""
@@ -42,7 +42,7 @@ Array = npt.NDArray[Any]
 class Columns:
     """The columns of a batch as arrays, without copying; `size` is the payload's length in bytes."""
 
-    lsn: Array
+    ordinal: Array
     xid: Array
     sub_xid: Array
     kind: Array
@@ -52,9 +52,9 @@ class Columns:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Columns:
-        lsn, xid, sub_xid, kind, relation = (batch.column(i).to_numpy(zero_copy_only=True) for i in range(5))
+        ordinal, xid, sub_xid, kind, relation = (batch.column(i).to_numpy(zero_copy_only=True) for i in range(5))
         payload = batch.column(5)
-        return cls(lsn, xid, sub_xid, kind, relation, np.diff(offsets(payload)), payload)
+        return cls(ordinal, xid, sub_xid, kind, relation, np.diff(offsets(payload)), payload)
 
 
 def offsets(payload: pa.BinaryArray) -> Array:
@@ -90,15 +90,15 @@ def conform(batch: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def pieces(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, in batches of about BATCH_BYTES_MAX at most (one row may be larger)."""
+def frame_sized(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order, in batches of about FRAME_BYTES_MAX at most (one row may be larger)."""
     group: list[pa.RecordBatch] = []
-    room = BATCH_BYTES_MAX
-    for batch in (piece for whole in batches for piece in _cut(whole)):
+    room = FRAME_BYTES_MAX
+    for batch in (part for whole in batches for part in _cut(whole)):
         weight = weigh(batch)
         if group and weight > room:
             yield _join(group)
-            group, room = [], BATCH_BYTES_MAX
+            group, room = [], FRAME_BYTES_MAX
         group.append(batch)
         room -= weight
     if group:
@@ -113,11 +113,11 @@ def weigh(batch: pa.RecordBatch) -> int:
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    if weigh(batch) <= BATCH_BYTES_MAX:
+    if weigh(batch) <= FRAME_BYTES_MAX:
         yield batch
         return
     ends = np.cumsum(Columns.of(batch).size.astype(np.int64) + RECORD_BYTES_FIXED)
-    cuts = np.flatnonzero(np.diff(ends // BATCH_BYTES_MAX)) + 1
+    cuts = np.flatnonzero(np.diff(ends // FRAME_BYTES_MAX)) + 1
     for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), batch.num_rows], strict=True):
         yield batch.slice(start, stop - start)
 

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailrace.errors import DefiniteError
-from tailrace.log.consumers import Consumers
-from tailrace.log.layout import INDEX_SUFFIXES, index_path, segment_path, segment_positions
-from tailrace.log.ranges import load_batches
+from tailrace.log._consumers import Consumers
+from tailrace.log._index import list_owners
+from tailrace.log._layout import INDEX_SUFFIXES, index_path, segment_path, segment_positions
+from tailrace.log._segment import SegmentReader
+from tailrace.log._transactions import TransactionIndex, steady
+from tailrace.log.ranges import load_frames
 from tailrace.log.reader import LogReader
-from tailrace.log.segment import SegmentReader
-from tailrace.log.transactions import PORTION_ROWS, TransactionIndex, steady
 from tailrace.model.kind import Kind
 
 
@@ -118,13 +119,12 @@ def totals(reader: LogReader) -> Totals:
     """Sums over all finished transactions, a portion at a time."""
     found = Totals()
     first, head = reader.oldest_seq, reader.head.seq
-    for after in range(first - 1, head, PORTION_ROWS):
-        rows = reader.transactions(after, min(head, after + PORTION_ROWS))
+    for rows, lists in reader.portions(first - 1, head):
         found.transactions += len(rows)
-        found.changes += pc.sum(rows["changes"]).as_py()
-        found.relations.update(pc.unique(pc.list_flatten(rows["relations"])).to_pylist())
-        found.first_us = found.first_us or rows["commit_time_us"][0].as_py()
-        found.last_us = rows["commit_time_us"][-1].as_py()
+        found.changes += int(rows["changes"].sum())
+        found.relations.update(np.unique(lists[~list_owners(rows)[1]]).tolist())
+        found.first_us = found.first_us or int(rows["commit_time_us"][0])
+        found.last_us = int(rows["commit_time_us"][-1])
     return found
 
 
@@ -139,8 +139,8 @@ def records(path: Path, start: int, stop: int) -> Iterator[tuple[int, dict[str, 
     for position in index.positions:
         if index.position_stop(position) <= start or position >= stop:
             continue
-        batches = load_batches(path, position, reach=min(stop, index.position_stop(position)))
-        wanted = batches[(batches["position"] < stop) & (batches["position"] + batches["rows"] > start)]
+        frames = load_frames(path, position, reaching=min(stop, index.position_stop(position)))
+        wanted = frames[(frames["position"] < stop) & (frames["position"] + frames["rows"] > start)]
         with SegmentReader(segment_path(path, position)) as segment:
             for offset, length in zip(wanted["offset"].tolist(), wanted["bytes"].tolist(), strict=True):
                 for frame in segment.frames(offset, offset + length):
@@ -177,8 +177,8 @@ def require_position(reader: LogReader, position: int) -> None:
     )
 
 
-def position_of(reader: LogReader, seq: int) -> tuple[int, int]:
-    """Where a transaction's records lie: its first position, and the one behind its commit."""
+def positions_of(reader: LogReader, seq: int) -> tuple[int, int]:
+    """Where a transaction's records lie: start <= position < stop."""
     oldest, newest = reader.oldest_seq, reader.head.seq
     if oldest > newest:
         hint = f"tailrace log show {quote(str(reader.path))} shows what there is"

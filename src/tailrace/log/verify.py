@@ -12,24 +12,24 @@ from pathlib import Path
 import numpy as np
 
 from tailrace.errors import DefiniteError
-from tailrace.log.disk import Disk
-from tailrace.log.head import HeadFile
-from tailrace.log.index import Derived, are_ended, parse_marks, read_from
-from tailrace.log.layout import (
+from tailrace.log._disk import Disk
+from tailrace.log._head import HeadFile
+from tailrace.log._index import Derived, are_ended, parse_marks, read_from
+from tailrace.log._layout import (
     index_path,
     load_manifest,
     log_number,
     segment_path,
     segment_positions,
 )
-from tailrace.log.ledger import UNKNOWN_POSITION, Ledger
-from tailrace.log.lock import WriterLock
-from tailrace.log.ranges import load_batches
+from tailrace.log._ledger import UNKNOWN_POSITION, Ledger
+from tailrace.log._lock import WriterLock
+from tailrace.log._recovery import check_continuity, derive, intact_frames
+from tailrace.log._segment import Frame, SegmentGoneError, SegmentReader
+from tailrace.log._transactions import TransactionIndex, steady
+from tailrace.log.ranges import load_frames
 from tailrace.log.reader import LogReader
 from tailrace.log.record import Array
-from tailrace.log.recovery import check_continuity, derive, intact_frames
-from tailrace.log.segment import Frame, SegmentGoneError, SegmentReader
-from tailrace.log.transactions import TransactionIndex, steady
 
 
 @dataclass
@@ -68,7 +68,7 @@ def verify(path: Path, on_segment: Callable[[int, int], None] | None = None) -> 
 
 
 def _durable_stop(path: Path) -> int:
-    """How far the log was durable, also where the index does not reach, at which a reader would stop."""
+    """How far the log was durable, also where the index ends before that and a reader would stop."""
     reader, written = LogReader(path), HeadFile.load(path)
     if written is None or written.log != log_number(reader.id):
         return reader.head.position
@@ -108,7 +108,7 @@ def _unfinished(index: TransactionIndex, stop: int) -> dict[int, int]:
 
 
 def rebuild_index(path: Path, on_segment: Callable[[int, int], None] | None = None) -> int:
-    """Write every index file anew from the segments, and return the number of transactions.
+    """Write every index file again from the segments, and return the number of transactions.
 
     Takes the writer's lock. DefiniteError where a segment is damaged. `on_segment` as for `verify`.
     """
@@ -133,7 +133,7 @@ def _first_seq(path: Path, position: int) -> int:
 
 
 def _verify_segment(index: TransactionIndex, position: int, stop: int, ledger: Ledger | None, report: Report) -> Ledger:
-    """Read one segment, and go on with the ledger; without one, start from what the segment says of itself."""
+    """Read one segment, and continue with the ledger; without one, start from what the segment says of itself."""
     with SegmentReader(segment_path(index.path, position)) as segment:
         header, start = segment.header()
         ledger = ledger or Ledger(header.base, strict=False)
@@ -142,7 +142,7 @@ def _verify_segment(index: TransactionIndex, position: int, stop: int, ledger: L
         if position != index.positions[-1] and not are_ended(stored_marks):
             report.problems.append(f"{segment.path}: the index lacks marks")
         marks = {(mark.since, mark.relation, mark.payload) for mark in stored_marks}
-        stored = {int(row["position"]): row for row in load_batches(index.path, position, reach=position)}
+        stored = {int(row["position"]): row for row in load_frames(index.path, position, reaching=position)}
         for frame in _durable_frames(segment, start, position, stop, is_last=position == index.positions[-1]):
             derived = ledger.observe(frame.whole())
             report.frames += 1
@@ -174,7 +174,7 @@ def _frame_problems(segment: SegmentReader, frame: Frame, stored: dict[int, Arra
     expected = (frame.offset, frame.head.bytes, frame.head.keys)
     if row is not None and tuple(int(row[name]) for name in ("offset", "bytes", "keys")) == expected:
         return []
-    return [f"{segment.path}: the index does not know the batch at byte {frame.offset}"]
+    return [f"{segment.path}: the index does not know the frame at byte {frame.offset}"]
 
 
 def _index_problems(index: TransactionIndex, segment: SegmentReader, derived: Derived) -> list[str]:
@@ -184,7 +184,7 @@ def _index_problems(index: TransactionIndex, segment: SegmentReader, derived: De
         return []
     first, last = int(rows["seq"][0]), int(rows["seq"][-1])
     try:
-        stored, lists = index.read(first - 1, last)
+        stored, lists = index.read(first - 1, last, with_details=True)
     except DefiniteError:
         return [f"{segment.path}: the index lacks some of the transactions {first} to {last}"]
     names = [name for name in rows.dtype.names or () if name not in ("lists_start", "check")]
@@ -193,5 +193,5 @@ def _index_problems(index: TransactionIndex, segment: SegmentReader, derived: De
     for name in names:
         wrong |= (rows[name] != stored[name]) & known
     if known.all() and not wrong.any() and not np.array_equal(lists, derived.lists):
-        return [f"{segment.path}: the index has other tables for the transactions {first} to {last}"]
+        return [f"{segment.path}: the index has other tables or details for the transactions {first} to {last}"]
     return [f"{segment.path}: the index is wrong about transaction {seq}" for seq in rows["seq"][wrong].tolist()]

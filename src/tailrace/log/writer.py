@@ -2,10 +2,10 @@
 
 `append` takes records and may write them already, so that the disk works while the writer counts; `flush` writes the
 rest and syncs. The sync of the segment is the one point at which records become durable. The index and the head follow
-it and can be derived again, so a crash anywhere leaves whole flushes, and at most whole batches of the one under way.
+it and can be derived again. So a crash anywhere leaves whole flushes, and at most whole frames of the one under way.
 
-When the disk is full or the quota is reached, `flush` raises `LogBlockedError` and keeps what is buffered; the caller
-stops reading from the source and calls `flush` again, which goes on as soon as there is space. One thread.
+When the disk is full or the quota is reached, `flush` raises `LogBlockedError` and keeps what is buffered. The caller
+stops reading from the source and calls `flush` again, which continues as soon as there is space. One thread.
 """
 
 from __future__ import annotations
@@ -14,53 +14,31 @@ import errno
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from tailrace.errors import DefiniteError, TransientError
-from tailrace.log.disk import AppendFile, Disk
-from tailrace.log.frame import Encoder
-from tailrace.log.head import Head, HeadFile
-from tailrace.log.index import Derived
-from tailrace.log.layout import create_or_check, log_number, segment_path
-from tailrace.log.ledger import Base, Ledger
-from tailrace.log.lock import WriterLock
-from tailrace.log.next_segment import NextSegment
-from tailrace.log.own_records import rollbacks
+from tailrace.errors import DefiniteError
+from tailrace.log._added_records import rollbacks, window
+from tailrace.log._disk import AppendFile, Disk
+from tailrace.log._frame import Encoder
+from tailrace.log._head import Head, HeadFile
+from tailrace.log._index import Derived
+from tailrace.log._layout import create_or_check, log_number, segment_path
+from tailrace.log._ledger import Base, Ledger
+from tailrace.log._lock import WriterLock
+from tailrace.log._next_segment import NextSegment
+from tailrace.log._options import DEFAULTS, LogBlockedError, LogOptions
+from tailrace.log._recovery import Recovered, recover
+from tailrace.log._retention import Need, Retention, SegmentEvent, disk_bytes, wipe
+from tailrace.log._unsynced import WRITE_AHEAD_BYTES, Unsynced
 from tailrace.log.record import conform
-from tailrace.log.recovery import Recovered, recover
-from tailrace.log.retention import Need, Retention, SegmentEvent, begin_anew, disk_bytes
-from tailrace.log.unsynced import WRITE_AHEAD_BYTES, Unsynced
-from tailrace.model.lsn import Lsn
+from tailrace.model.position import SourcePosition
 
+__all__ = ["DEFAULTS", "LogBlockedError", "LogOptions", "LogWriter"]
 
-@dataclass(frozen=True)
-class LogOptions:
-    """How a log is written."""
-
-    segment_bytes_max: int = 256 << 20
-    """A segment that has reached this size is sealed at the end of the flush."""
-    segment_seconds_max: float = 3600.0
-    """So is one of this age, so that retention can free it."""
-    quota_bytes: int | None = None
-    """The log takes no more than this on disk, index included; a flush that would wait in vain is taken."""
-    buffer_bytes_max: int = 64 << 20
-    """`append` refuses more than this while the log is blocked."""
-    compression: str | None = None
-    """`lz4` or `zstd`."""
-    reuse: bool = True
-    """False wipes what is there when the log is opened: the source is read again from its own offset."""
-
-
-DEFAULTS = LogOptions()
 _OVERHEAD_BYTES = 4096
-"""A frame's metadata and the header of a segment take less than this."""
-
-
-class LogBlockedError(TransientError):
-    """There is no room. Nothing is lost; `flush` again when there is."""
+"""A frame's metadata and the header of a segment, without details, take less than this."""
 
 
 class LogWriter:
@@ -69,6 +47,8 @@ class LogWriter:
     def __init__(self, path: Path, options: LogOptions, disk: Disk, clock: Callable[[], int]) -> None:
         """Not for callers: `open` makes one."""
         self.path = path
+        self.identity: Mapping[str, str] = {}
+        """Which source it is the log of."""
         self.blocked: str | None = None
         """Why the log takes no records at present."""
         self._log = 0
@@ -107,17 +87,18 @@ class LogWriter:
         try:
             manifest = create_or_check(path, identity, disk)
             if manifest.wiping or not options.reuse:
-                manifest = begin_anew(path, manifest, disk)
+                manifest = wipe(path, manifest, disk)
             writer._log = log_number(manifest.id)
+            writer.identity = manifest.identity
             writer._start(recover(path, disk, writer._log))
         except PermissionError as error:
-            writer._let_go()
+            writer._close_all()
             raise DefiniteError(f"cannot write {error.filename or path}: {error.strerror}") from error
         except OSError as error:
-            writer._let_go()
+            writer._close_all()
             raise LogBlockedError(f"cannot open the log in {path}: {error.strerror or error}") from error
         except BaseException:
-            writer._let_go()
+            writer._close_all()
             raise
         return writer
 
@@ -141,14 +122,24 @@ class LogWriter:
         self._publish_head()
 
     @property
+    def options(self) -> LogOptions:
+        """How this log is written."""
+        return self._options
+
+    @property
     def head(self) -> Head:
         """The end of what is durable."""
         return self._head
 
     @property
-    def last_commit_lsn(self) -> Lsn:
-        """Of the last durable finished transaction, 0 when there is none: resume the source behind it."""
-        return Lsn(self._durable.last_commit_lsn)
+    def last_commit(self) -> SourcePosition:
+        """Where the last durable finished transaction committed: resume the source after it."""
+        return self._durable.last_commit
+
+    @property
+    def received(self) -> SourcePosition:
+        """Everything the source sent before this is durable. Its detail is that of the commit or keepalive there."""
+        return self._durable.received
 
     @property
     def active(self) -> Mapping[int, int]:
@@ -181,7 +172,14 @@ class LogWriter:
     def abandon_active(self) -> None:
         """Forget all unfinished transactions, for good: the source will send again those that still matter."""
         if self._ledger.active:
-            self.append(rollbacks(list(self._ledger.active), self._durable.lsn))
+            self.append(rollbacks(list(self._ledger.active), self._ledger.base.received.ordinal))
+
+    def append_window(self, payload: bytes) -> int:
+        """Take a snapshot window, outside any transaction, to be made durable by the next flush; the position it will
+        have. Retention does not look at windows: one is gone with the segment that holds it."""
+        base = self._ledger.base
+        self.append(window(payload, base.received.ordinal))
+        return base.position
 
     def flush(self) -> Head:
         """Make everything appended durable and visible to readers.
@@ -219,8 +217,8 @@ class LogWriter:
     def retain(self, keep_seconds: float = 0.0) -> list[Path]:
         """Delete the oldest segments as far as no consumer, pin or active transaction needs them.
 
-        Those that held the newest records less than `keep_seconds` ago stay too, and all stay while nobody has
-        registered as a consumer. The deleted segments. Also seals the segment if it is old enough, so that an idle log
+        Those that held the newest records less than `keep_seconds` ago stay too, and all stay while no consumer has
+        registered. Returns the deleted segments. Also seals the segment if it is old enough, so that an idle log
         can be freed of it later.
         """
         with suppress(LogBlockedError):
@@ -240,13 +238,13 @@ class LogWriter:
         self._listeners.append(listener)
 
     def close(self) -> None:
-        """Let go of the files and the lock. What was not flushed is not durable, and may be gone."""
+        """Close the files and release the lock. What was not flushed is not durable, and may be gone."""
         with suppress(OSError):
             self._segment.mend()
-        self._let_go()
+        self._close_all()
 
-    def _let_go(self) -> None:
-        """Of what is open; after a failed start that is not everything."""
+    def _close_all(self) -> None:
+        """Close what is open, after a failed start not everything, and release the lock."""
         for name in ("_segment", "_index", "_head_file"):
             if hasattr(self, name):
                 getattr(self, name).close()
@@ -265,15 +263,15 @@ class LogWriter:
         if self._is_within_quota():
             return
         retention = Retention(self.path, self._disk)
-        # A transaction whose end waits here to be written holds nothing any more.
+        # A transaction whose end is about to be written holds nothing any more.
         holder = retention.holder(self._need([self._ledger.base.floor]))
         self._free(retention)
-        # What finds no room where nobody held anything before we freed it is taken: waiting would not help.
+        # Where nothing was held and retention has freed all it could, waiting would not help.
         reason = holder or retention.hindrance
         if reason and not self._is_within_quota() and not (self._sealed_bytes == 0 and self._is_empty()):
             quota = self._options.quota_bytes
             self.blocked = f"the log in {self.path} has reached its quota of {quota} bytes: {reason}"
-            raise LogBlockedError(self.blocked, "let it go on, or raise the quota")
+            raise LogBlockedError(self.blocked, "let it continue, or raise the quota")
 
     def _need(self, floors: Sequence[int | None] = ()) -> Need:
         """What must not be deleted, whoever has acknowledged it."""
@@ -284,14 +282,14 @@ class LogWriter:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Turn what the disk refuses into LogBlockedError; let nobody go on after anything else went wrong."""
+        """Turn what the disk refuses into LogBlockedError; after any other error the writer refuses to continue."""
         self._require_sound()
         try:
             yield
         except OSError as error:
             self.blocked = f"cannot write {self.path}: {error.strerror or error}"
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            hint = "free some space; the log goes on by itself" if is_full else "see to the disk; the log tries again"
+            hint = "free some space; the log continues by itself" if is_full else "see to the disk; the log tries again"
             raise LogBlockedError(self.blocked, hint) from error
         except LogBlockedError:
             raise
@@ -308,7 +306,10 @@ class LogWriter:
         if quota is None:
             return True
         index_bytes = sum(derived.transactions.nbytes + derived.lists.nbytes for derived in self._derived)
-        return self._used_bytes() + self._unsynced.bytes_waiting + index_bytes + _OVERHEAD_BYTES <= quota
+        # The next segment's header has these two details, as hexadecimal digits.
+        header_bytes = 2 * (len(self._durable.received.detail) + len(self._durable.last_commit.detail))
+        more_bytes = self._unsynced.bytes_waiting + index_bytes + header_bytes + _OVERHEAD_BYTES
+        return self._used_bytes() + more_bytes <= quota
 
     def _used_bytes(self) -> int:
         return self._sealed_bytes + self._segment.size + self._index.size
@@ -331,7 +332,7 @@ class LogWriter:
 
     def _publish_head(self) -> None:
         base = self._durable
-        self._head = Head(base.seq, Lsn(base.lsn), base.position, self._clock())
+        self._head = Head(base.seq, base.received.ordinal, base.position, self._clock())
         self._head_file.overwrite(HeadFile(self._head, self._header.base.position, self._log).to_bytes())
         self._published = base
 
@@ -351,7 +352,7 @@ class LogWriter:
 
     def _plan_roll(self) -> None:
         """Decide what the next segment starts with; its positions are taken from here on."""
-        self._next = NextSegment.behind(self._ledger, self._clock())
+        self._next = NextSegment.following(self._ledger, self._clock())
 
     def _finish_roll(self) -> None:
         """Seal the segment and start the next; may fail and be tried again."""
@@ -376,7 +377,7 @@ class LogWriter:
         encoder = Encoder(following.header.salt, self._options.compression)
         self._segment, self._index = following.make(self.path, self._disk, encoder)
         self._encoder, self._durable_bytes = encoder, self._segment.size
-        self._header, self._durable = following.header, following.after
+        self._header, self._durable = following.header, following.base_after
 
     def _notify(self, what: str, path: Path) -> None:
         for listener in self._listeners:

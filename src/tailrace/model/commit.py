@@ -1,28 +1,31 @@
-"""What is known of a commit: the payload of a COMMIT record and the point a cut stands on."""
+"""Commit: what is known of a commit, and the payload of a COMMIT record."""
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
 
-from tailrace.model.lsn import Lsn
+from tailrace.model.position import SourcePosition
 
 _LAYOUT = struct.Struct(">QQq")
 
 
 @dataclass(frozen=True)
-class CommitPayload:
-    """Where the commit record lies in the source's log, where it ends, and when it was written."""
+class Commit:
+    """Where a transaction's commit stands in the source's history, and where it ends there."""
 
-    commit_lsn: Lsn
-    end_lsn: Lsn
-    time_us: int
-    """Microseconds since 1970-01-01 UTC."""
+    position: SourcePosition
+    end_ordinal: int
+    """The source can resume after the transaction from here on."""
 
     def to_bytes(self) -> bytes:
-        return _LAYOUT.pack(self.commit_lsn, self.end_lsn, self.time_us)
+        head = _LAYOUT.pack(self.position.ordinal, self.end_ordinal, self.position.time_us)
+        return head + self.position.detail
 
     @classmethod
-    def from_bytes(cls, payload: bytes) -> CommitPayload:
-        commit_lsn, end_lsn, time_us = _LAYOUT.unpack(payload)
-        return cls(Lsn(commit_lsn), Lsn(end_lsn), time_us)
+    def from_bytes(cls, payload: bytes) -> Commit:
+        """ValueError for a payload that is too short."""
+        if len(payload) < _LAYOUT.size:
+            raise ValueError("a COMMIT without a commit payload")
+        ordinal, end_ordinal, time_us = _LAYOUT.unpack_from(payload)
+        return cls(SourcePosition(ordinal, time_us, payload[_LAYOUT.size :]), end_ordinal)

@@ -6,26 +6,38 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tailrace.model.lsn import Lsn
+from tailrace.model.position import SourcePosition
+
+
+@dataclass(frozen=True)
+class CutTable:
+    """One table in a cut."""
+
+    version: int
+    """The lake's version of it."""
+    copy: int
+    """Which copy of the table the version belongs to: a table that was copied again is another one to readers."""
 
 
 @dataclass(frozen=True)
 class PublishedCut:
-    """A commit at which every table has a version of its own in the lake."""
+    """A commit at which every table that is named has a version of its own in the lake."""
 
     seq: int
     """The last transaction of the log it contains; 0 before the first."""
-    lsn: Lsn
-    """That transaction's commit record, or the snapshot's position."""
-    time_us: int
-    versions: Mapping[str, int]
-    """Lake version of each table, by `namespace.name`."""
+    position: SourcePosition
+    """That transaction's commit, or the snapshot's position."""
+    tables: Mapping[str, CutTable]
+    """By `namespace.name`. A table that is in error or being copied is not there."""
 
     def to_json(self) -> str:
-        fields = {"seq": self.seq, "lsn": str(self.lsn), "time_us": self.time_us, "versions": dict(self.versions)}
+        tables = {name: [table.version, table.copy] for name, table in self.tables.items()}
+        fields = {"seq": self.seq, "position": self.position.to_fields(), "tables": tables}
         return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str) -> PublishedCut:
+        """ValueError, KeyError or TypeError for a line that `to_json` did not write."""
         fields = json.loads(line)
-        return cls(fields["seq"], Lsn.parse(fields["lsn"]), fields["time_us"], fields["versions"])
+        tables = {name: CutTable(*numbers) for name, numbers in fields["tables"].items()}
+        return cls(fields["seq"], SourcePosition.from_fields(fields["position"]), tables)

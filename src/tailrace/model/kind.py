@@ -14,9 +14,9 @@ class Kind(IntEnum):
 
     BEGIN = 1
     """Registers transaction `xid`. Payload empty. A BEGIN for an xid that is already active
-    starts it anew: what was logged for it before is forgotten (the source sends it again)."""
+    starts it again: what was logged for it before is forgotten, because the source sends it again."""
     COMMIT = 2
-    """Finishes transaction `xid`. Payload: `CommitPayload`."""
+    """Finishes transaction `xid`. Payload: a `Commit`."""
     ROLLBACK = 3
     """Forgets transaction `xid`."""
     ROLLBACK_SUB = 4
@@ -24,7 +24,7 @@ class Kind(IntEnum):
     UNDO = 5
     """Forgets the newest change of (`xid`, `sub_xid`, `relation`) that is not yet undone."""
     KEEPALIVE = 6
-    """No change: says that everything before `lsn` has been received."""
+    """No change: says that everything before `ordinal` has been received. Payload: the position's detail."""
     WINDOW = 7
     """A snapshot window."""
 

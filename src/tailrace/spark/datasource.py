@@ -20,14 +20,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from tailrace.changes.decoding import RANGE_BYTES, decode_ranges
+from tailrace.changes.shape import TableShape, shape_of
 from tailrace.errors import DefiniteError
 from tailrace.lake.frames import spark_schema
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
+from tailrace.model.change import change_schema
 from tailrace.model.table import TableId
-from tailrace.source.postgres.pgoutput import decoded_schema
-from tailrace.spark.changes import PIECE_BYTES, decode_pieces
-from tailrace.spark.shape import TableShape, shape_of
+from tailrace.source.kinds import source_class
 
 OPTIONS = {
     "path": "the lake, or its log",
@@ -42,7 +43,7 @@ TRANSACTIONS = pa.schema(
     [
         pa.field("seq", pa.int64()),
         pa.field("xid", pa.int64()),
-        pa.field("lsn", pa.int64()),
+        pa.field("ordinal", pa.int64()),
         pa.field("commit_ts", pa.timestamp("us", tz="UTC")),
         pa.field("changes", pa.int64()),
         pa.field("bytes", pa.int64()),
@@ -57,7 +58,7 @@ def register(spark: SparkSession) -> None:
 
 
 @dataclass
-class Piece(InputPartition):
+class LogPart(InputPartition):
     """What one task reads."""
 
     after: int
@@ -85,7 +86,7 @@ class TailraceDataSource(DataSource):
 
     def schema(self) -> StructType:
         shape = self._shape()
-        return spark_schema(decoded_schema(shape.target) if shape else TRANSACTIONS)
+        return spark_schema(change_schema(shape.target) if shape else TRANSACTIONS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _BatchReader(self._log, self._shape(), self._number("startseq"), self._number("endseq"))
@@ -106,7 +107,8 @@ class TailraceDataSource(DataSource):
             return None
         namespace, _, table = self._given["table"].rpartition(".")
         reader = LogReader(self._log)
-        shape = shape_of(reader.schemas(), TableId(namespace or "public", table), (0, reader.head.position))
+        decode = source_class(reader.identity["source"]).decode
+        shape = shape_of(reader.schemas(), TableId(namespace or "public", table), (0, reader.head.position), decode)
         if shape is None:
             seen = sorted({str(version.schema.table) for version in reader.schemas()})
             raise DefiniteError(
@@ -115,43 +117,43 @@ class TailraceDataSource(DataSource):
         return shape
 
 
-class _LogPieces:
-    """What batch and stream readers share: pieces of a range, and reading one."""
+class _LogParts:
+    """What batch and stream readers share: parts of a range, and reading one."""
 
     def __init__(self, log: Path, shape: TableShape | None) -> None:
         self._log = log
         self._shape = shape
 
-    def _pieces(self, after: int, upto: int) -> Sequence[Piece]:
+    def _parts(self, after: int, upto: int) -> Sequence[LogPart]:
         if after >= upto:
             return []
         if self._shape is None:
-            return [Piece(after, upto, None)]
-        ranges = LogReader(self._log).ranges(after, upto, PIECE_BYTES, self._shape.relations)
-        return [Piece(after, upto, piece) for piece in ranges]
+            return [LogPart(after, upto, None)]
+        ranges = LogReader(self._log).ranges(after, upto, RANGE_BYTES, self._shape.relations)
+        return [LogPart(after, upto, each) for each in ranges]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if partition.byte_range is None or self._shape is None:
             return iter(transactions(LogReader(self._log), partition.after, partition.upto).to_batches())
-        return decode_pieces(self._log, [partition.byte_range], partition.after, partition.upto, self._shape)
+        return decode_ranges(self._log, [partition.byte_range], partition.after, partition.upto, self._shape)
 
 
-class _BatchReader(_LogPieces, DataSourceReader):
+class _BatchReader(_LogParts, DataSourceReader):
     def __init__(self, log: Path, shape: TableShape | None, start: int | None, end: int | None) -> None:
         super().__init__(log, shape)
         self._start, self._end = start, end
 
-    def partitions(self) -> Sequence[Piece]:
+    def partitions(self) -> Sequence[LogPart]:
         reader = LogReader(self._log)
         after = reader.oldest_seq - 1 if self._start is None else self._start
         upto = reader.head.seq if self._end is None else min(self._end, reader.head.seq)
-        return self._pieces(after, upto) or [Piece(0, 0, None)]
+        return self._parts(after, upto) or [LogPart(0, 0, None)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         return super().read(partition) if partition.upto else iter(())
 
 
-class _StreamReader(_LogPieces, DataSourceStreamReader):
+class _StreamReader(_LogParts, DataSourceStreamReader):
     def __init__(
         self, log: Path, shape: TableShape | None, start: int | None, limits: tuple[int | None, int | None]
     ) -> None:
@@ -180,8 +182,8 @@ class _StreamReader(_LogPieces, DataSourceStreamReader):
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
         return {"seq": LogReader(self._log).head.seq}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Piece]:
-        return self._pieces(start["seq"], end["seq"])
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[LogPart]:
+        return self._parts(start["seq"], end["seq"])
 
 
 def transactions(reader: LogReader, after: int, upto: int) -> pa.Table:
@@ -191,7 +193,7 @@ def transactions(reader: LogReader, after: int, upto: int) -> pa.Table:
     relations = rows.column("relations").combine_chunks()
     codes = relations.values.to_pylist()
     tables = pa.ListArray.from_arrays(relations.offsets, pa.array([names.get(code) for code in codes], pa.string()))
-    columns = [rows.column(name) for name in ("seq", "xid", "commit_lsn", "commit_time_us", "changes", "bytes")]
+    columns = [rows.column(name) for name in ("seq", "xid", "commit_ordinal", "commit_time_us", "changes", "bytes")]
     arrays = [
         column.cast(field.type) if not pa.types.is_timestamp(field.type) else column.combine_chunks().view(field.type)
         for column, field in zip([*columns, tables], TRANSACTIONS, strict=True)

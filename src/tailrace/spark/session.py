@@ -1,4 +1,4 @@
-"""The embedded Spark session: local, on loopback, quiet, with Delta Lake on its class path."""
+"""The embedded Spark session: local, on loopback, quiet, with what the lake's format needs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tailrace.errors import DefiniteError
+from tailrace.lake.door import LakeFormat
 
 JAVA_MIN = 17
 
 SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.driver.memory": "2g",
@@ -31,29 +31,6 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.scheduler.mode": "FAIR",
-    # Delta reads a table's state with 50 tasks by default: on a few cores their start costs more than their work.
-    "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.databricks.delta.merge.materializeSource": "none",
-    # Spark brings these itself, and newer ones: a second copy only slows the start.
-    "spark.jars.excludes": ",".join(
-        f"{group}:*"
-        for group in (
-            "org.apache.hadoop",
-            "org.apache.parquet",
-            "org.apache.logging.log4j",
-            "com.fasterxml.jackson.core",
-            "com.fasterxml.jackson.datatype",
-            "org.slf4j",
-            "org.roaringbitmap",
-            "org.xerial.snappy",
-            "com.github.luben",
-            "com.google.code.findbugs",
-            "commons-logging",
-            "commons-pool",
-            "javax.annotation",
-            "io.airlift",
-        )
-    ),
 }
 
 BRIEF_JVM = "-XX:+UseSerialGC -Xmn192m -XX:TieredStopAtLevel=1"
@@ -65,8 +42,8 @@ LASTING_JVM = (
 do without it, long ones compile only what stays hot."""
 
 
-def session(log_path: Path | None = None, *, brief: bool = True) -> SparkSession:
-    """The process's Spark session, started if need be; `brief` tunes it for a run of seconds, not hours.
+def session(lake_format: LakeFormat, log_path: Path | None = None, *, brief: bool = True) -> SparkSession:
+    """The process's Spark session, started where there is none; `brief` tunes it for a run of seconds, not hours.
 
     Whatever the JVM prints goes to `log_path` (a temporary file by default), never to the terminal.
     TAILRACE_JVM_OPTIONS replaces our choice of JVM options.
@@ -75,8 +52,6 @@ def session(log_path: Path | None = None, *, brief: bool = True) -> SparkSession
     if active is not None:
         return active
     require_java()
-    from delta import configure_spark_with_delta_pip
-
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     cores = os.cpu_count() or 2
     builder = SparkSession.builder.master("local[*]").appName("tailrace")
@@ -89,9 +64,15 @@ def session(log_path: Path | None = None, *, brief: bool = True) -> SparkSession
     log_path = log_path or Path(tempfile.gettempdir()) / f"tailrace-spark-{os.getuid()}.log"
     try:
         with _output_to(log_path), _signals_kept():
-            return configure_spark_with_delta_pip(builder).getOrCreate()
+            started: SparkSession = lake_format.configure(builder).getOrCreate()
+            return started
     except Exception as error:
         raise DefiniteError(f"Spark did not start: {str(error).splitlines()[0]}", f"see {log_path}") from None
+
+
+def is_running() -> bool:
+    """Whether this process has a Spark already."""
+    return SparkContext._active_spark_context is not None
 
 
 def require_java() -> None:
@@ -110,7 +91,7 @@ def require_java() -> None:
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Spark takes Ctrl-C for itself; whoever started us decides what it means."""
+    """Spark takes Ctrl-C for itself. Here the process that started us decides what it means."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,9 +10,7 @@ import psycopg
 import pytest
 from demo.embedded import EmbeddedPostgres
 
-from tailrace.source.postgres.connection import connect
-
-_numbers = itertools.count(1)
+from tailrace.source.postgres._connection import connect
 
 
 @pytest.fixture(scope="session", params=[16, 18])
@@ -32,10 +29,30 @@ def server(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture
 def dsn(server: EmbeddedPostgres) -> Iterator[str]:
-    """An empty database of its own."""
-    name = f"source_{next(_numbers)}"
-    yield server.create_database(name)
-    server.drop_database(name)
+    """An empty database. It is emptied and used again, which takes a tenth of the time of a new one."""
+    address = server.create_database(f"source_{server.version}")
+    yield address
+    with psycopg.connect(address, autocommit=True) as cleaner:
+        empty(cleaner)
+
+
+def empty(conn: psycopg.Connection) -> None:
+    """Remove everything from a database: connections, slots, publications, schemas."""
+    here = "datname = current_database() and pid <> pg_backend_pid()"
+    conn.execute(f"select pg_terminate_backend(pid, 5000) from pg_stat_activity where {here}")
+    conn.execute(
+        "select pg_drop_replication_slot(slot_name) from pg_replication_slots where database = current_catalog"
+    )
+    leftovers = [
+        *conn.execute("select format('drop publication %I', pubname) from pg_publication"),
+        *conn.execute(
+            "select format('drop schema %I cascade', nspname) from pg_namespace "
+            "where nspname !~ '^pg_' and nspname <> 'information_schema'"
+        ),
+    ]
+    for (statement,) in leftovers:
+        conn.execute(statement)
+    conn.execute("create schema public; grant usage on schema public to public")
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
-from tailrace.source.postgres.catalog import TableInfo, list_tables, schema_of
-from tailrace.source.postgres.problems import problems
+from tailrace.source.postgres._catalog import TableInfo, list_tables, schema_of
+from tailrace.source.postgres._problems import problems
 
 
 def described(conn: psycopg.Connection, name: str = "t") -> TableInfo:
@@ -135,7 +135,7 @@ def test_a_table_whose_updates_publishing_would_break_has_a_problem(conn: psycop
         publish_and_update(conn, WITH_PROBLEM[shape])
     found = problems(described(conn))
     assert found
-    assert all(problem.fix.startswith("alter table") for problem in found)
+    assert all(problem.hint.startswith("alter table") for problem in found)
 
 
 def test_full_identity_with_a_generated_column_is_a_problem_where_the_server_refuses_updates(

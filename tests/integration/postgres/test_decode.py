@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from tests.integration.postgres.wal import Stream
 
-from tailrace.source.postgres.catalog import list_tables, schema_of
+from tailrace.source.postgres._catalog import list_tables, schema_of
 
 LARGE = "repeat(md5(random()::text), 400)"
 

@@ -13,8 +13,13 @@ from demo.embedded import EmbeddedPostgres
 from rich.console import Console
 
 from tailrace.cli.doctor import render
-from tailrace.source.postgres.connection import connect
-from tailrace.source.postgres.doctor import Check, examine, passes
+from tailrace.source.door import Check
+from tailrace.source.postgres._connection import connect
+from tailrace.source.postgres._doctor import examine
+
+
+def passes(checks: list[Check]) -> bool:
+    return all(check.ok is not False for check in checks)
 
 
 def found(checks: list[Check], name: str) -> Check:

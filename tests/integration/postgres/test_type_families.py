@@ -13,9 +13,9 @@ from demo.embedded import EmbeddedPostgres
 from tests.integration.postgres.wal import Stream
 
 from tailrace.errors import DefiniteError
-from tailrace.source.postgres.catalog import list_tables, schema_of
-from tailrace.source.postgres.chunks import Chunk, read
-from tailrace.source.postgres.connection import connect
+from tailrace.source.postgres._catalog import list_tables, schema_of
+from tailrace.source.postgres._chunks import Chunk, read
+from tailrace.source.postgres._connection import connect
 
 DEFINITIONS = """
 create type mood as enum ('sad', 'it''s ok', 'happy');
@@ -176,6 +176,7 @@ def test_a_value_the_lake_cannot_hold_stops_snapshot_and_stream_alike(
     for attempt in (lambda: stream.changes(table), lambda: snapshot(conn, dsn, table)):
         with pytest.raises(DefiniteError) as caught:
             attempt()
+        assert caught.value.table == f"public.{table}"
         assert caught.value.message.startswith(f"public.{table} column v: the value '{literal}' has no exact ")
         assert caught.value.hint
 

@@ -8,11 +8,11 @@ import psycopg
 import pyarrow as pa
 
 from tailrace.model.kind import Kind
-from tailrace.model.lsn import Lsn
 from tailrace.model.table import TableSchema
-from tailrace.source.postgres.catalog import describe_relation
-from tailrace.source.postgres.messages import parse_begin, parse_commit, parse_relation, parse_truncate
-from tailrace.source.postgres.pgoutput import decode
+from tailrace.source.postgres._catalog import describe_relation
+from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres._messages import parse_begin, parse_commit, parse_relation, parse_truncate
+from tailrace.source.postgres._pgoutput import decode
 
 KINDS = {b"I": Kind.INSERT, b"U": Kind.UPDATE, b"D": Kind.DELETE, b"T": Kind.TRUNCATE}
 
@@ -53,8 +53,8 @@ class Stream:
                 time_us, final_lsn = begin.time_us, begin.final_lsn
                 assert begin.xid == xid
             elif payload[:1] == b"C":
-                assert parse_commit(payload).commit_lsn == final_lsn
-                assert parse_commit(payload).time_us == time_us
+                assert parse_commit(payload).position.ordinal == final_lsn
+                assert parse_commit(payload).position.time_us == time_us
             elif payload[:1] in KINDS:
                 records += [(lsn, final_lsn, time_us, xid, kind, oid, payload) for kind, oid in targets(payload)]
         (schema,) = [schema for schema in self.schemas.values() if schema.table.name == name]
@@ -74,8 +74,8 @@ def batch(records: list[tuple[Any, ...]]) -> Any:
         {
             "seq": pa.array(range(len(records)), pa.int64()),
             "position": pa.array(range(len(records)), pa.int64()),
-            "lsn": pa.array(lsn, pa.uint64()),
-            "commit_lsn": pa.array(commit_lsn, pa.uint64()),
+            "ordinal": pa.array(lsn, pa.uint64()),
+            "commit_ordinal": pa.array(commit_lsn, pa.uint64()),
             "commit_time_us": pa.array(time_us, pa.int64()),
             "xid": pa.array(xid, pa.uint64()),
             "kind": pa.array(kind, pa.uint8()),

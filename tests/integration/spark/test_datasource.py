@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
+from tests.integration.postgres.capturing import Capture
 from tests.postgres import wait_until
 
 import tailrace
-from tailrace.log.reader import LogReader
-from tailrace.source.postgres.capture import CaptureOptions, run
-from tailrace.source.postgres.identity import wal_position
-from tailrace.source.postgres.slot import create_slot, drop_slot
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableId
+from tailrace.source.postgres.source import PostgresSource
 
 TRANSACTIONS = 30
 
@@ -22,29 +21,22 @@ TRANSACTIONS = 30
 @pytest.fixture
 def log(database: str, tmp_path: Path) -> Path:
     """A log with TRANSACTIONS transactions over two tables, captured from a real server."""
-    path = tmp_path / "log"
+    source = PostgresSource(database)
     with psycopg.connect(database, autocommit=True) as conn:
         conn.execute(
             "create table one (id int primary key, v text); create table two (id int primary key, n numeric(10,2))"
         )
-        conn.execute("create publication p for table one, two")
-        create_slot(database, "datasource")
+        claim = source.claim(None)
+        source.prepare(claim, [TableId("public", "one"), TableId("public", "two")], None)
         for number in range(TRANSACTIONS):
             with conn.transaction():
                 conn.execute("insert into one values (%s, %s)", (number, f"value {number}"))
                 if number % 3 == 0:
                     conn.execute("insert into two values (%s, %s)", (number, number / 4))
-        stopping = threading.Event()
-        capture = threading.Thread(
-            target=run, args=(CaptureOptions(database, "datasource", "p", path), stopping, print), daemon=True
-        )
-        capture.start()
-        target = wal_position(conn)
-        wait_until(lambda: (path / "head").exists() and LogReader(path).head.lsn >= target, 20)
-        stopping.set()
-        capture.join(20)
-        drop_slot(conn, "datasource")
-    return path
+    with Capture(source, claim, tmp_path / "log") as capture:
+        target = source.now().ordinal
+        wait_until(lambda: capture.head.ordinal >= target, 20)
+    return tmp_path / "log"
 
 
 def test_a_batch_read_gives_typed_changes_of_the_asked_range(spark: SparkSession, log: Path) -> None:
@@ -54,6 +46,8 @@ def test_a_batch_read_gives_typed_changes_of_the_asked_range(spark: SparkSession
     assert [(row["_op"], row["_seq"], row["id"], row["v"]) for row in rows] == [
         ("c", seq, seq - 1, f"value {seq - 1}") for seq in range(11, 21)
     ]
+    assert sorted({row["_ordinal"] for row in rows}) == [row["_ordinal"] for row in rows]
+    assert PostgresSource.format(SourcePosition(rows[0]["_ordinal"])) != "0/0"
 
 
 def test_without_a_table_there_is_one_row_a_transaction(spark: SparkSession, log: Path) -> None:
@@ -85,13 +79,9 @@ def test_a_stream_brings_every_change_once_in_batches_of_whole_transactions(
     assert len(batches) >= 4, "seven transactions a batch make several batches"
 
 
-def test_an_unknown_option_is_refused_by_name(spark: SparkSession, log: Path) -> None:
+def test_an_unknown_option_or_table_is_refused_by_name(spark: SparkSession, log: Path) -> None:
     tailrace.register(spark)
     with pytest.raises(Exception, match="unknown option 'tabel'"):
         spark.read.format("tailrace").option("tabel", "public.one").load(str(log))
-
-
-def test_an_unknown_table_is_refused_with_those_there_are(spark: SparkSession, log: Path) -> None:
-    tailrace.register(spark)
     with pytest.raises(Exception, match=r"no changes of table public\.three"):
         spark.read.format("tailrace").option("table", "public.three").load(str(log))

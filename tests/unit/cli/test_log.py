@@ -6,22 +6,31 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from tests.unit.log.records import batch, begin, change, open_log, schema, transaction
+from tests.unit.log.records import UnsyncedDisk, batch, begin, change, in_memory, open_log, schema, transaction
 from typer.testing import CliRunner
 
 from tailrace.cli.main import app
-from tailrace.log.consumers import Consumers
-from tailrace.log.layout import index_path, segment_path
+from tailrace.log._consumers import Consumers
+from tailrace.log._layout import index_path, segment_path
 from tailrace.log.verify import rebuild_index, verify
+from tailrace.log.writer import LogWriter
+from tailrace.model.position import SourcePosition
+from tailrace.source.kinds import register
 
 COMMANDS = ("ls", "show", "stats", "verify", "rebuild-index")
 NOON_US = 1_794_052_800_000_000
 """2026-11-07T12:00:00Z"""
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with in_memory() as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -138,7 +147,7 @@ def test_verify_says_that_log_json_is_damaged(path: Path) -> None:
     assert "tailrace log verify" in refused("ls", path)
 
 
-@pytest.mark.parametrize("suffix", [".batches", ".transactions", ".lists", ".marks"])
+@pytest.mark.parametrize("suffix", [".frames", ".transactions", ".lists", ".marks"])
 def test_the_hint_for_a_wrong_index_is_a_command_that_mends_it(path: Path, suffix: str) -> None:
     index_path(path, 0, suffix).write_bytes(b"")
     result = Result(("verify", path))
@@ -150,13 +159,13 @@ def test_the_hint_for_a_wrong_index_is_a_command_that_mends_it(path: Path, suffi
 
 
 def test_a_log_without_index_files_is_listed(path: Path) -> None:
-    for suffix in (".batches", ".lists", ".marks"):
+    for suffix in (".frames", ".lists", ".marks"):
         index_path(path, 4, suffix).unlink()
     assert "3 transactions, size unknown, the index is damaged" in run("ls", path).output
 
 
 @contextmanager
-def somebody_else() -> Iterator[None]:
+def another_user() -> Iterator[None]:
     """Root may read everything, so tests that run as root become nobody for a while."""
     user = os.geteuid()
     if user == 0:
@@ -174,7 +183,7 @@ def test_a_log_that_may_not_be_read_is_refused(path: Path, closed: str) -> None:
             folder.chmod(folder.stat().st_mode | 0o001)
     (path / closed).chmod(0)
     try:
-        with somebody_else():
+        with another_user():
             found = refused("stats", path)
     finally:
         (path / closed).chmod(0o700)
@@ -228,7 +237,8 @@ def test_ls_and_stats_show_sizes_times_and_lags(path: Path) -> None:
     assert "report                1  3 transactions, 5.0 KiB" in listed.output
     assert "pin query             2  2 transactions, 75 B" in listed.output
     summed = run("stats", path).output
-    assert "transaction 4, lsn 0/198, position 17" in summed
+    assert "transaction 4, position 17" in summed
+    assert "source position    408" in summed
     assert "2026-11-07T12:00:00Z to 2026-11-07T12:00:00Z" in summed
     assert "xid 9 since position 5" in summed
 
@@ -236,10 +246,43 @@ def test_ls_and_stats_show_sizes_times_and_lags(path: Path) -> None:
 def test_records_are_shown_with_table_names_and_times(path: Path) -> None:
     lines = run("show", path).lines
     assert "INSERT  public.t1  one" in lines[3]
-    assert lines[4].endswith("commit 0/64 end 0/6C at 2026-11-07T12:00:00Z")
+    assert lines[4].endswith("commit 100 end 108 at 2026-11-07T12:00:00Z")
     assert len(lines) == 18
     assert lines[9].endswith("x" * 5000)
     assert [line.split()[0] for line in run("show", path, "--limit", 3).lines[1:]] == ["14", "15", "16"]
+
+
+class HexSource:
+    """As much of a source as `tailrace log` needs."""
+
+    @staticmethod
+    def format(position: SourcePosition) -> str:
+        return f"<{position.ordinal:X} {position.detail.decode()}>"
+
+
+def test_positions_of_the_source_are_shown_as_the_source_writes_them(tmp_path: Path) -> None:
+    register("hex", f"{__name__}:HexSource")
+    with closing(LogWriter.open(tmp_path, {"source": "hex"}, disk=UnsyncedDisk())) as writer:
+        writer.append(batch(transaction(7, 255, b"a", detail=b"gtid")))
+        writer.flush()
+    lines = run("show", tmp_path).lines
+    assert lines[0].split()[:3] == ["position", "source", "position"]
+    assert lines[3].split()[1:3] == ["<FF", ">"]
+    assert "commit <FF gtid> end <107 gtid> at" in lines[3]
+    assert "source position  <107 >" in run("stats", tmp_path).output
+
+
+@pytest.mark.parametrize("identity", [{}, {"source": "gone"}, {"source": "unloadable"}, {"source": "hollow"}])
+def test_a_log_whose_kind_of_source_is_not_there_is_shown_with_plain_numbers(
+    tmp_path: Path, identity: dict[str, str]
+) -> None:
+    register("unloadable", "no.such.module:Source")
+    register("hollow", f"{__name__}:NoSuchSource")
+    with closing(LogWriter.open(tmp_path, identity, disk=UnsyncedDisk())) as writer:
+        writer.append(batch(transaction(7, 255, b"a")))
+        writer.flush()
+    assert "commit 255 end 263 at" in run("show", tmp_path).output
+    assert "source position  263" in run("stats", tmp_path).output
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -1,42 +1,60 @@
-"""The line that lives while changes stream: it says what capture waits for, and no longer than that."""
+"""What a person sees of a connector's events."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
-from tailrace.cli.progress import TerminalWatcher
-from tailrace.connector.status import Phase, StreamStatus
+from tailrace.cli.progress import TerminalProgress
+from tailrace.connector.events import (
+    ConnectorState,
+    Event,
+    StateChanged,
+    StreamProgressed,
+    TableChanged,
+    TroubleChanged,
+)
 from tailrace.model.cut import PublishedCut
-from tailrace.model.lsn import Lsn
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord, TableState
 
 BLOCKED = 'the log in [lake]/log has reached its quota of 67108864 bytes: "lake" has read up to transaction 5'
-STATUS = StreamStatus(PublishedCut(123_456, Lsn(0x16B374D848), 0, {}), 223_456, 1234.0, 123_456_789, 12.3, BLOCKED)
+STATUS = StreamProgressed(
+    PublishedCut(123_456, SourcePosition(7), {}), "16/B374D848", 223_456, 1234.0, 123_456_789, 12.3
+)
 
 
-def shown(watcher: TerminalWatcher, console: Console, status: StreamStatus) -> str:
+def shown(progress: TerminalProgress, console: Console, *events: Event) -> str:
     """The last picture of the line."""
-    watcher.streaming(status)
+    for event in events:
+        progress.show(event)
     console.file = text = StringIO()
-    watcher.phase(Phase.STOPPED)
+    progress.show(StateChanged(ConnectorState.STOPPED))
     return " ".join(text.getvalue().split())
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_reason_is_shown_while_capture_is_blocked_and_gone_when_it_goes_on(width: int) -> None:
+def test_the_reason_is_shown_while_capture_is_blocked_and_gone_when_it_continues(width: int) -> None:
     console = Console(file=StringIO(), force_terminal=True, width=width, color_system=None, legacy_windows=False)
-    with TerminalWatcher(console) as watcher:
-        assert BLOCKED in shown(watcher, console, STATUS)
-        going_on = shown(watcher, console, replace(STATUS, problem=None))
-    assert "transaction 123,456 of 223,456 1,234 changes/s" in going_on
-    assert "quota" not in going_on
+    with TerminalProgress(console) as progress:
+        assert BLOCKED in shown(progress, console, TroubleChanged(BLOCKED), STATUS)
+        continuing = shown(progress, console, TroubleChanged(None), STATUS)
+    assert "transaction 123,456 of 223,456 1,234 changes/s" in continuing
+    assert "quota" not in continuing
 
 
 def test_what_is_said_is_text_and_not_markup() -> None:
     console = Console(file=(text := StringIO()), width=80)
-    with TerminalWatcher(console) as watcher:
-        watcher.say(BLOCKED)
-    assert text.getvalue() == f"· {BLOCKED}\n"
+    with TerminalProgress(console) as progress:
+        progress.show(TroubleChanged(BLOCKED))
+        progress.show(
+            TableChanged(TableId("public", "[red]t"), TableRecord(TableState.ERRORED, "a [bold]reason", "a [hint]"))
+        )
+    assert text.getvalue().splitlines() == [
+        f"· {BLOCKED}",
+        "· public.[red]t is errored and left out from here on: a [bold]reason",
+        "· hint: a [hint]",
+    ]

@@ -9,15 +9,16 @@ import pytest
 from tailrace.errors import DefiniteError
 from tailrace.lake import cuts as module
 from tailrace.lake.cuts import Cuts
-from tailrace.model.cut import PublishedCut
-from tailrace.model.lsn import Lsn
+from tailrace.model.cut import CutTable, PublishedCut
+from tailrace.model.position import SourcePosition
 
 
 def cut(seq: int) -> PublishedCut:
-    return PublishedCut(seq, Lsn(seq * 100), seq * 1000, {"public.orders": seq, "public.é": 2 * seq})
+    position = SourcePosition(seq * 100, seq * 1000, b"gtid\n")
+    return PublishedCut(seq, position, {"public.orders": CutTable(seq, 1), "public.é": CutTable(2 * seq, 3)})
 
 
-def test_a_crash_at_any_byte_keeps_every_whole_line_and_the_next_append_goes_on(tmp_path: Path) -> None:
+def test_a_crash_at_any_byte_keeps_every_whole_line_and_the_next_append_continues(tmp_path: Path) -> None:
     whole = Cuts(tmp_path / "whole.jsonl")
     for seq in (1, 2, 3):
         whole.append(cut(seq))
@@ -34,7 +35,7 @@ def test_a_crash_at_any_byte_keeps_every_whole_line_and_the_next_append_goes_on(
 def test_the_newest_wanted_cut_is_found_however_far_back_it_lies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "RECENT_BYTES", 300)
+    monkeypatch.setattr(module, "RECENT_BYTES", 500)
     cuts = Cuts(tmp_path / "cuts.jsonl")
     assert cuts.newest() is None
     for seq in range(1, 50):
@@ -46,6 +47,6 @@ def test_the_newest_wanted_cut_is_found_however_far_back_it_lies(
 
 
 def test_a_damaged_line_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    (tmp_path / "cuts.jsonl").write_text('{"seq": 1, "lsn"\n')
+    (tmp_path / "cuts.jsonl").write_text('{"seq": 1, "position"\n')
     with pytest.raises(DefiniteError, match=r"cuts\.jsonl is damaged"):
         Cuts(tmp_path / "cuts.jsonl").all()

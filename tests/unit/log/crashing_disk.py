@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tailrace.log.disk import Bytes, Disk
+from tailrace.log._disk import Bytes, Disk
 
 
 class PowerCutError(BaseException):
@@ -42,7 +42,7 @@ class CrashingDisk(Disk):
         return self._opened(path, super().open(path))
 
     def write(self, descriptor: int, parts: Sequence[Bytes], offset: int) -> None:
-        """A fault in the middle of a write leaves half of it behind."""
+        """A fault in the middle of a write leaves half of it there."""
         whole = b"".join(bytes(part) for part in parts)
         half = len(whole) // 2
         self.fault("write")

@@ -1,6 +1,7 @@
 """The log as a list: what records mean, one by one and slowly. The oracle of the state machine.
 
-Record number n carries lsn n + 1, so that any record found on disk says which one it is.
+Record number n carries ordinal n + 1, so that any record found on disk says which one it is; a window has its number in
+its payload.
 """
 
 from __future__ import annotations
@@ -21,10 +22,15 @@ class Change:
     undone: bool = False
 
 
+Point = tuple[int, int, bytes]
+"""Of the source's history: ordinal, time, detail."""
+
+
 @dataclass
 class Transaction:
     xid: int
     first: int
+    committed: Point = (0, 0, b"")
     changes: list[Change] = field(default_factory=list)
     aborted: set[int] = field(default_factory=set)
     schemas: list[Record] = field(default_factory=list)
@@ -41,6 +47,11 @@ class Meaning:
     finished: list[Transaction] = field(default_factory=list)
     active: dict[int, Transaction] = field(default_factory=dict)
     in_force: dict[int, bytes] = field(default_factory=dict)
+    received: Point = (0, 0, b"")
+
+    @property
+    def last_commit(self) -> Point:
+        return self.finished[-1].committed if self.finished else (0, 0, b"")
 
 
 def interpret(records: list[Record]) -> Meaning:
@@ -58,6 +69,11 @@ def _step(meaning: Meaning, number: int, record: Record) -> None:
         case Kind.COMMIT:
             done = active.pop(record.xid)
             meaning.finished.append(done)
+            # 8 bytes each: the ordinal of the commit, that of its end, its time. All that follows is the detail.
+            payload = record.payload
+            time_us, detail = int.from_bytes(payload[16:24], signed=True), payload[24:]
+            done.committed = (int.from_bytes(payload[:8]), time_us, detail)
+            _receive(meaning, (int.from_bytes(payload[8:16]), time_us, detail))
             meaning.in_force.update((schema.relation, schema.payload) for schema in done.schemas)
         case Kind.ROLLBACK:
             active.pop(record.xid, None)
@@ -70,9 +86,16 @@ def _step(meaning: Meaning, number: int, record: Record) -> None:
         case Kind.SCHEMA:
             active[record.xid].schemas.append(record)
         case Kind.KEEPALIVE:
+            _receive(meaning, (record.ordinal, 0, record.payload))
+        case Kind.WINDOW:
             pass
         case _:
             active[record.xid].changes.append(Change(number, record.sub_xid, record.relation, record.payload))
+
+
+def _receive(meaning: Meaning, point: Point) -> None:
+    if point[0] >= meaning.received[0]:
+        meaning.received = point
 
 
 def _undo(transaction: Transaction, record: Record) -> None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import random
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
-from tailrace.log.disk import Disk
+from tailrace.log._disk import Disk
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
 from tailrace.log.record import RECORD
 from tailrace.log.writer import DEFAULTS, LogOptions, LogWriter
-from tailrace.model.commit import CommitPayload
+from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
-from tailrace.model.lsn import Lsn
+from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
+
+T = TypeVar("T")
 
 
 class UnsyncedDisk(Disk):
@@ -33,7 +39,7 @@ def open_log(path: Path, options: LogOptions = DEFAULTS, clock: Callable[[], int
     return LogWriter.open(path, IDENTITY, options, UnsyncedDisk(), clock)
 
 
-IDENTITY = {"source": "postgres", "system_identifier": "7", "database": "shop"}
+IDENTITY = {"source": "test", "system_identifier": "7", "database": "shop"}
 
 
 @dataclass(frozen=True)
@@ -43,15 +49,16 @@ class Record:
     sub_xid: int = 0
     relation: int = 0
     payload: bytes = b""
-    lsn: int = 0
+    ordinal: int = 0
 
 
 def begin(xid: int) -> Record:
     return Record(Kind.BEGIN, xid)
 
 
-def commit(xid: int, lsn: int, time_us: int = 0) -> Record:
-    return Record(Kind.COMMIT, xid, payload=CommitPayload(Lsn(lsn), Lsn(lsn + 8), time_us).to_bytes(), lsn=lsn)
+def commit(xid: int, ordinal: int, time_us: int = 0, detail: bytes = b"") -> Record:
+    payload = Commit(SourcePosition(ordinal, time_us, detail), ordinal + 8).to_bytes()
+    return Record(Kind.COMMIT, xid, payload=payload, ordinal=ordinal)
 
 
 def rollback(xid: int) -> Record:
@@ -70,8 +77,8 @@ def change(xid: int, payload: bytes, relation: int = 1, sub_xid: int = 0, kind: 
     return Record(kind, xid, sub_xid, relation, payload)
 
 
-def keepalive(lsn: int) -> Record:
-    return Record(Kind.KEEPALIVE, lsn=lsn)
+def keepalive(ordinal: int, detail: bytes = b"") -> Record:
+    return Record(Kind.KEEPALIVE, payload=detail, ordinal=ordinal)
 
 
 def schema(relation: int, *names: str, xid: int = 0) -> Record:
@@ -80,26 +87,44 @@ def schema(relation: int, *names: str, xid: int = 0) -> Record:
     return Record(Kind.SCHEMA, xid, relation=relation, payload=shape.to_json())
 
 
-def transaction(xid: int, lsn: int, *payloads: bytes, relation: int = 1, time_us: int = 0) -> list[Record]:
+def transaction(
+    xid: int, ordinal: int, *payloads: bytes, relation: int = 1, time_us: int = 0, detail: bytes = b""
+) -> list[Record]:
     changes = [change(xid, payload, relation) for payload in payloads]
-    return [begin(xid), *changes, commit(xid, lsn, time_us)]
+    return [begin(xid), *changes, commit(xid, ordinal, time_us, detail)]
 
 
 def batch(records: list[Record]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([vars(record) for record in records], schema=RECORD)
+    columns = [pa.array([getattr(record, field.name) for record in records], field.type) for field in RECORD]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORD)
+
+
+def in_memory() -> tempfile.TemporaryDirectory[str]:
+    """A folder in memory where the system has one: a test without a real power cut needs no disk."""
+    return tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 
 
 def played(
     path: Path, after: int = 0, upto: int | None = None, relations: set[int] | None = None, bytes_max: int = 1 << 20
 ) -> list[tuple[int, bytes]]:
-    """(seq, payload) of every change that playback gives, over all pieces."""
+    """(seq, payload) of every change that playback gives, over all ranges."""
     reader = LogReader(path)
     upto = reader.head.seq if upto is None else upto
     found = []
-    for piece in reader.ranges(after, upto, bytes_max, relations):
-        for rows in read(path, piece, after, upto, relations):
+    for part in reader.ranges(after, upto, bytes_max, relations):
+        for rows in read(path, part, after, upto, relations):
             found += list(zip(rows["seq"].to_pylist(), rows["payload"].to_pylist(), strict=True))
     return found
+
+
+def point(position: SourcePosition) -> tuple[int, int, bytes]:
+    """All of it: positions are equal when their ordinals are."""
+    return position.ordinal, position.time_us, position.detail
+
+
+def sample(items: Sequence[T], every: int) -> Sequence[T]:
+    """Every so many of them, from a random one on: each run takes others, the same for the same seed."""
+    return items[random.randrange(every) :: every]
 
 
 def by_transaction(found: list[tuple[int, bytes]]) -> dict[int, list[bytes]]:

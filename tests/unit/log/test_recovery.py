@@ -9,7 +9,7 @@ import pytest
 from tests.unit.log.records import batch, begin, change, commit, open_log, played, schema, transaction
 
 from tailrace.errors import DefiniteError
-from tailrace.log.layout import segment_path
+from tailrace.log._layout import segment_path
 from tailrace.log.reader import LogReader
 from tailrace.log.writer import LogWriter
 
@@ -41,7 +41,7 @@ def test_a_torn_tail_is_cut_to_the_last_whole_batch(path: Path) -> None:
         segment.write_bytes(torn[:size])
         os.unlink(path / "head")
         writer = reopened(path)
-        assert (writer.head.seq, writer.last_commit_lsn) == (2, 800)
+        assert (writer.head.seq, writer.last_commit.ordinal) == (2, 800)
         assert segment.read_bytes() == whole
         writer.close()
 
@@ -82,7 +82,7 @@ def test_a_segment_without_a_whole_header_is_damage_and_stays(path: Path, size: 
     assert segment_path(path, 6).exists()
 
 
-@pytest.mark.parametrize("suffix", [".batches", ".transactions", ".lists", ".marks"])
+@pytest.mark.parametrize("suffix", [".frames", ".transactions", ".lists", ".marks"])
 def test_a_lost_index_is_completed_from_the_segment(path: Path, suffix: str) -> None:
     writer = reopened(path)
     writer.append(batch([schema(3, "id"), *transaction(9, 900, b"c", relation=3)]))
@@ -96,7 +96,7 @@ def test_a_lost_index_is_completed_from_the_segment(path: Path, suffix: str) -> 
         assert index.read_bytes() == before
 
 
-def test_a_transaction_open_at_the_crash_goes_on_after_it(path: Path) -> None:
+def test_a_transaction_open_at_the_crash_continues_after_it(path: Path) -> None:
     writer = reopened(path)
     writer.append(batch([begin(9), change(9, b"before")]))
     writer.flush()

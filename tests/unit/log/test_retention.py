@@ -21,10 +21,10 @@ from tests.unit.log.records import (
 )
 
 from tailrace.errors import DefiniteError
-from tailrace.log.consumers import Consumers
-from tailrace.log.layout import segment_positions
+from tailrace.log._consumers import Consumers
+from tailrace.log._layout import segment_positions
+from tailrace.log._retention import SegmentEvent, disk_bytes
 from tailrace.log.reader import LogReader
-from tailrace.log.retention import SegmentEvent, disk_bytes
 from tailrace.log.writer import LogBlockedError, LogOptions, LogWriter
 
 DAY_US = 86_400_000_000
@@ -153,7 +153,7 @@ def test_listeners_are_told_of_segments(writer: LogWriter) -> None:
     assert [(event.what, int(event.path.stem)) for event in events] == [("sealed", 15), ("started", 18), ("deleted", 0)]
 
 
-def test_at_the_quota_the_writer_says_who_holds_the_log_and_goes_on_when_it_is_let(tmp_path: Path) -> None:
+def test_at_the_quota_the_writer_says_who_holds_the_log_and_continues_when_it_is_freed(tmp_path: Path) -> None:
     writer = open_log(tmp_path, LogOptions(quota_bytes=30_000))
     Consumers(tmp_path).acknowledge("lake", 0)
     with pytest.raises(LogBlockedError, match='quota of 30000 bytes: "lake" has read up to transaction 0'):
@@ -187,17 +187,17 @@ def test_a_blocked_writer_refuses_more_than_its_buffer_holds(tmp_path: Path) -> 
     assert writer.flush().position == 6
 
 
-def test_transient_mode_begins_anew_every_time(writer: LogWriter) -> None:
+def test_transient_mode_begins_again_every_time(writer: LogWriter) -> None:
     reader = LogReader(writer.path)
     Consumers(writer.path).acknowledge("lake", 5)
     writer.close()
     again = open_log(writer.path, LogOptions(reuse=False))
-    assert (again.head.seq, again.last_commit_lsn, again.active) == (0, 0, {})
+    assert (again.head.seq, again.last_commit.ordinal, again.active) == (0, 0, {})
     assert Consumers(writer.path).acknowledged() == {}
     again.append(batch(transaction(1, 50, b"again")))
     again.flush()
     assert played(writer.path) == [(1, b"again")]
-    with pytest.raises(DefiniteError, match="begun anew"):
+    with pytest.raises(DefiniteError, match="begun again"):
         reader.refresh()
 
 
@@ -210,7 +210,7 @@ def test_a_flush_larger_than_the_quota_is_taken_by_an_empty_log(tmp_path: Path) 
         writer.flush()
 
 
-def test_a_flush_that_would_wait_for_nobody_is_taken(tmp_path: Path) -> None:
+def test_a_flush_that_would_wait_for_no_consumer_is_taken(tmp_path: Path) -> None:
     writer = open_log(tmp_path, LogOptions(quota_bytes=50_000))
     writer.append(batch(transaction(1, 100, b"x")))
     writer.flush()
@@ -249,7 +249,7 @@ def test_an_idle_log_is_sealed_by_age_too(tmp_path: Path) -> None:
     assert len(writer.retain()) == 1
 
 
-def test_nothing_is_deleted_while_somebody_is_about_to_say_what_it_needs(writer: LogWriter) -> None:
+def test_nothing_is_deleted_while_a_consumer_is_about_to_say_what_it_needs(writer: LogWriter) -> None:
     """And the writer does not wait for it: it may never be done."""
     Consumers(writer.path).acknowledge("lake", 5)
     with Consumers(writer.path).unchanged():
@@ -257,7 +257,7 @@ def test_nothing_is_deleted_while_somebody_is_about_to_say_what_it_needs(writer:
     assert len(writer.retain()) == 5
 
 
-def test_the_quota_holds_while_somebody_is_about_to_say_what_it_needs(tmp_path: Path) -> None:
+def test_the_quota_holds_while_a_consumer_is_about_to_say_what_it_needs(tmp_path: Path) -> None:
     writer = open_log(tmp_path, LogOptions(quota_bytes=30_000))
     for seq in range(1, 8):
         writer.append(batch(transaction(seq, seq * 100, b"x" * 2000)))
@@ -303,7 +303,7 @@ def test_consumers_may_have_any_name_that_fits_a_file(tmp_path: Path) -> None:
     for name, seq in (("", 1), ("x" * 300, 1), ("lake", -1)):
         with pytest.raises(ValueError, match=r"cannot be a consumer's name|no sequence number"):
             consumers.acknowledge(name, seq)
-    with pytest.raises(ValueError, match="transaction 1 is behind the head"):
+    with pytest.raises(ValueError, match="transaction 1 comes after the head"):
         LogReader(tmp_path).acknowledge("lake", 1)
 
 

@@ -20,12 +20,11 @@ from tests.unit.log.records import (
 )
 
 from tailrace.errors import DefiniteError
-from tailrace.log.layout import segment_path
+from tailrace.log._layout import segment_path
 from tailrace.log.playback import read
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.log.writer import LogOptions, LogWriter
-from tailrace.model.lsn import Lsn
 
 
 @pytest.fixture
@@ -50,8 +49,8 @@ def test_the_index_tells_everything_of_a_transaction(writer: LogWriter) -> None:
     assert row == {
         "seq": 1,
         "xid": 7,
-        "commit_lsn": 100,
-        "end_lsn": 108,
+        "commit_ordinal": 100,
+        "end_ordinal": 108,
         "commit_time_us": 5,
         "first_position": 1,
         "commit_position": 4,
@@ -60,17 +59,18 @@ def test_the_index_tells_everything_of_a_transaction(writer: LogWriter) -> None:
         "relations": [3],
         "streamed": False,
         "aborted": [],
+        "detail": b"",
     }
 
 
 def test_the_head_says_what_is_durable(writer: LogWriter) -> None:
     writer.append(batch(transaction(7, 100, b"a")))
-    assert writer.last_commit_lsn == 0
+    assert writer.last_commit.ordinal == 0
     head = writer.flush()
-    assert (head.seq, head.lsn, head.position) == (1, 108, 3)
-    assert writer.last_commit_lsn == 100
+    assert (head.seq, head.ordinal, head.position) == (1, 108, 3)
+    assert writer.last_commit.ordinal == 100
     writer.append(batch([keepalive(500)]))
-    assert writer.flush().lsn == 500
+    assert writer.flush().ordinal == 500
     assert LogReader(writer.path).head == writer.head
 
 
@@ -96,15 +96,15 @@ def test_interleaved_transactions_come_back_apart_and_in_commit_order(writer: Lo
 def test_pieces_hold_every_record_once_and_a_large_transaction_is_split(
     writer: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tailrace.log.record.BATCH_BYTES_MAX", 4096)
+    monkeypatch.setattr("tailrace.log.record.FRAME_BYTES_MAX", 4096)
     payloads = [f"{number:05d}".encode() * 20 for number in range(1000)]
     writer.append(batch([*transaction(7, 100, b"small"), *transaction(8, 200, *payloads)]))
     writer.flush()
-    pieces = LogReader(writer.path).ranges(0, 2, 20_000)
-    assert len(pieces) >= 5
-    assert max(piece.bytes for piece in pieces) < 25_000
-    pieces = [ByteRange.from_json(piece.to_json()) for piece in pieces]
-    found = [p for piece in pieces for rows in read(writer.path, piece, 0, 2) for p in rows["payload"].to_pylist()]
+    ranges = LogReader(writer.path).ranges(0, 2, 20_000)
+    assert len(ranges) >= 5
+    assert max(part.bytes for part in ranges) < 25_000
+    ranges = [ByteRange.from_json(part.to_json()) for part in ranges]
+    found = [p for part in ranges for rows in read(writer.path, part, 0, 2) for p in rows["payload"].to_pylist()]
     assert found == [b"small", *payloads]
 
 
@@ -152,12 +152,12 @@ def test_a_schema_of_a_transaction_that_rolled_back_was_never_there(writer: LogW
     assert LogReader(writer.path).schemas() == []
 
 
-def test_transactions_are_found_by_lsn_and_by_time(writer: LogWriter) -> None:
+def test_transactions_are_found_by_position_and_by_time(writer: LogWriter) -> None:
     for number, time_us in enumerate([10, 30, 20, 40], start=1):
         writer.append(batch(transaction(number, number * 100, b"a", time_us=time_us)))
         writer.roll()
     reader = LogReader(writer.path)
-    assert [reader.seq_at_lsn(Lsn(lsn)) for lsn in (99, 100, 250, 400, 999)] == [0, 1, 2, 4, 4]
+    assert [reader.seq_at(ordinal) for ordinal in (99, 100, 250, 400, 999)] == [0, 1, 2, 4, 4]
     assert [reader.seq_at_time(time) for time in (9, 10, 25, 30, 39, 40)] == [0, 1, 1, 3, 3, 4]
 
 
@@ -187,7 +187,7 @@ def test_records_of_a_transaction_that_never_began_are_refused_and_change_nothin
     assert writer.flush().position == 0
 
 
-def test_a_record_behind_its_transactions_commit_is_refused(writer: LogWriter) -> None:
+def test_a_record_after_its_transactions_commit_is_refused(writer: LogWriter) -> None:
     with pytest.raises(ValueError, match="transaction 7, which has not begun"):
         writer.append(batch([*transaction(7, 100, b"a"), change(7, b"late")]))
     with pytest.raises(ValueError, match="transaction 7, which has not begun"):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.unit.log.records import Record, batch, begin, change, commit, keepalive, transaction, undo
 
+from tailrace.log._runs import Pairs, Runs, _any_records, _whole_transactions
 from tailrace.log.record import Columns
-from tailrace.log.runs import Pairs, Runs, _any_records, _whole_transactions
 
 
 def whole(count: int, seed: int) -> list[Record]:

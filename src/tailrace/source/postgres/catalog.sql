@@ -7,8 +7,8 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and n.nspname !~ '^pg_(toast|temp_)'
 order by n.nspname, c.relname;
 
--- tables: replica identity and row security of some tables
-select c.oid::bigint, c.relreplident::text, c.relrowsecurity
+-- tables: replica identity of some tables
+select c.oid::bigint, c.relreplident::text
 from pg_class c
 where c.oid = any(%(oids)s::oid[]);
 
@@ -56,8 +56,9 @@ select oid::bigint, typname, typbasetype::bigint, typtypmod from found;
 select oid::bigint, typmod, format_type(oid, typmod)
 from unnest(%(oids)s::oid[], %(typmods)s::int[]) as declared(oid, typmod);
 
--- same_file: whether a table is, under the transaction's snapshot, the table and the file it is now
-select c.oid = to_regclass(%(name)s) and nullif(c.relfilenode, 0) is not distinct from pg_relation_filenode(c.oid)
+-- held: whether a table is, under the transaction's snapshot, the table and the file it is now; whether rows are hidden
+select c.oid = to_regclass(%(name)s) and nullif(c.relfilenode, 0) is not distinct from pg_relation_filenode(c.oid),
+       row_security_active(c.oid)
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = %(namespace)s and c.relname = %(table)s;
@@ -70,3 +71,12 @@ select attname, attnum,
        end
 from pg_attribute
 where attrelid = %(oid)s and attnum > 0 and not attisdropped;
+
+-- access: what the connected user may do with some tables
+select c.oid::bigint as relation,
+       has_schema_privilege(c.relnamespace, 'usage') as may_enter,
+       has_table_privilege(c.oid, 'select') as may_read,
+       pg_has_role(c.relowner, 'usage') as is_owner,
+       row_security_active(c.oid) as hides_rows
+from pg_class c
+where c.oid = any(%(oids)s::oid[]);

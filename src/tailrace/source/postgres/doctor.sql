@@ -23,15 +23,6 @@ select current_user as name,
        ) as has_rds_replication,
        has_database_privilege(current_database(), 'create') as may_create;
 
--- access: what the connected user may do with some tables
-select c.oid::bigint as relation,
-       has_schema_privilege(c.relnamespace, 'usage') as may_enter,
-       has_table_privilege(c.oid, 'select') as may_read,
-       pg_has_role(c.relowner, 'usage') as is_owner,
-       row_security_active(c.oid) as hides_rows
-from pg_class c
-where c.oid = any(%(oids)s::oid[]);
-
 -- publications: publications that send every change of all rows of all of some tables
 select p.pubname
 from pg_publication p
@@ -46,7 +37,7 @@ where p.pubinsert and p.pubupdate and p.pubdelete and p.pubtruncate
   )
 order by p.pubname;
 
--- idle_slots: slots that nobody reads from, and how much of the server's log they hold back
+-- idle_slots: slots that no process reads from, and how much of the server's log they hold back
 select s.slot_name as name,
        to_jsonb(s) ->> 'wal_status' as wal_status,
        pg_size_pretty(pg_wal_lsn_diff(

@@ -10,8 +10,8 @@ where backend_xid is not null and pid <> pg_backend_pid()
 order by xact_start
 limit 3;
 
--- publication: which kinds of change a publication sends
-select pubinsert, pubupdate, pubdelete, pubtruncate
+-- publication: whether a publication sends every kind of change, and partitions as their table
+select pubinsert and pubupdate and pubdelete and pubtruncate, pubviaroot
 from pg_publication
 where pubname = %(publication)s;
 

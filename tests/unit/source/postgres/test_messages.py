@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tailrace.errors import DefiniteError
-from tailrace.source.postgres.messages import (
+from tailrace.source.postgres._messages import (
     RelationColumn,
     parse_begin,
     parse_commit,
@@ -35,7 +35,7 @@ def test_begin_and_commit_count_time_from_1970() -> None:
     begin = parse_begin(BEGIN)
     assert (str(begin.final_lsn), begin.time_us, begin.xid) == ("16/B374D848", POSTGRES_EPOCH_US + 1_000_000, 733)
     commit = parse_commit(COMMIT)
-    assert (commit.commit_lsn, commit.end_lsn, commit.time_us) == (100, 150, POSTGRES_EPOCH_US - 1)
+    assert (commit.position.ordinal, commit.end_ordinal, commit.position.time_us) == (100, 150, POSTGRES_EPOCH_US - 1)
 
 
 def test_a_relation_brings_its_columns_and_which_of_them_identify_a_row() -> None:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.model.table import TableId
-from tailrace.source.postgres.catalog import Part, TableInfo
-from tailrace.source.postgres.chunks import plan
+from tailrace.source.postgres._catalog import Part, TableInfo
+from tailrace.source.postgres._chunks import plan
 
 TABLE = TableId("public", "t")
 

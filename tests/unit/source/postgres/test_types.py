@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 
-from tailrace.source.postgres.types import TypeInfo, arrow_type, lake_type
+from tailrace.source.postgres._types import TypeInfo, lake_type
 
 NUMERIC = TypeInfo(1700, "numeric")
 
@@ -42,16 +41,3 @@ def test_a_domain_over_a_domain_has_the_innermost_types_modifier() -> None:
 
 def test_a_type_nobody_knows_is_text() -> None:
     assert lake_type(TypeInfo(424242, "date"), -1) == "string"
-
-
-@pytest.mark.parametrize(
-    ("lake", "arrow"),
-    [
-        ("decimal(12,2)", pa.decimal128(12, 2)),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("timestamp_ntz", pa.timestamp("us")),
-        ("binary", pa.binary()),
-    ],
-)
-def test_each_lake_type_has_an_arrow_type(lake: str, arrow: object) -> None:
-    assert arrow_type(lake) == arrow

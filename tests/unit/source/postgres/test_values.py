@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.errors import DefiniteError
-from tailrace.source.postgres.types import arrow_type
-from tailrace.source.postgres.values import cast
+from tailrace.model.lake_types import arrow_type
+from tailrace.source.postgres._values import cast
 
 UTC = datetime.UTC
 LAKE_TYPES = ["boolean", "smallint", "int", "bigint", "float", "double", "decimal(12,2)", "string", "binary", "date"]

@@ -1,0 +1,147 @@
+"""The last state of every key: the second half of compaction.
+
+Many events in, at most one state a key out. Columns that the source left out because they had
+not changed are filled from earlier events of the same key; what no event of the batch has stays
+listed in `_unchanged` and is the base row's. A row that moved to another key takes its left-out
+columns from where it came, and where that is a row of the base, `_origin` names its key.
+
+    events   k1 insert (a, big)   k1 update (a', -)   k2 update (b', -)   k3 insert, k3 delete
+    states   k1 (a', big)         k2 (b', big from the base)              nothing: k3 never was
+
+Publishing (MERGE) and live reads use this same function, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass
+class _Sources:
+    """For one column: which event gives its value after each event; -1 means the base row does."""
+
+    row: np.ndarray
+    origin: np.ndarray
+    """Event whose `_from` is the base row's key, where the row moved; -1 means its own key."""
+
+
+def compact(events: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """One row a key: the table's columns, `_deleted`, `_fresh` (the base has no such key),
+    `_unchanged` (columns to take from the base) and `_origin` (the key to take them from)."""
+    events = events.sort_by([("_seq", "ascending"), ("_pos", "ascending"), ("_part", "ascending")]).combine_chunks()
+    groups, count = key_codes(events.column("_key").combine_chunks())
+    last = np.zeros(count, np.int64)
+    last[groups] = np.arange(len(groups))
+    first = np.zeros(count, np.int64)
+    first[groups[::-1]] = np.arange(len(groups))[::-1]
+    deleted = events.column("_deleted").to_numpy()
+    fresh = events.column("_fresh").to_numpy()
+    # A key that was not in the base and is gone again leaves no trace.
+    kept = np.flatnonzero(~(fresh[first] & deleted[last]))
+    last, first = last[kept], first[kept]
+    states = _values(events, columns, groups, last)
+    key = events.column("_key").combine_chunks().take(pa.array(last))
+    for index, name in enumerate(columns):
+        if key.type.get_field_index(name) >= 0:
+            states = states.set_column(index, name, pc.struct_field(key, name))
+    return states.append_column("_deleted", pa.array(deleted[last])).append_column("_fresh", pa.array(fresh[first]))
+
+
+def key_codes(key: pa.StructArray) -> tuple[np.ndarray, int]:
+    """A number for each row, equal exactly where the keys are, and how many there are."""
+    codes = np.zeros(len(key), np.int64)
+    for index in range(key.type.num_fields):
+        field = pc.struct_field(key, [index]).dictionary_encode()
+        part = field.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        # Renumbering after each column keeps the product of two counts within 64 bits.
+        codes = np.unique(codes * (len(field.dictionary) + 1) + part, return_inverse=True)[1]
+    return codes, int(codes.max()) + 1 if len(codes) else 0
+
+
+def _values(events: pa.Table, columns: Sequence[str], groups: np.ndarray, last: np.ndarray) -> pa.Table:
+    left_out = _left_out(events.column("_unchanged"), columns)
+    key = {field.name for field in events.column("_key").type}
+    arrays: list[pa.ChunkedArray] = []
+    unresolved = np.zeros((len(last), len(columns)), bool)
+    origin = np.full(len(last), -1, np.int64)
+    for index, name in enumerate(columns):
+        row = last
+        if left_out[:, index].any():
+            sources = _trace(events, groups, left_out[:, index])
+            row = sources.row[last]
+            unresolved[:, index] = (row < 0) & (name not in key)
+            origin = np.where(row < 0, sources.origin[last], origin)
+        arrays.append(events.column(name).take(pa.array(row, mask=row < 0)))
+    table = pa.table(arrays, names=list(columns))
+    table = table.append_column("_unchanged", _name_lists(unresolved, columns))
+    origins = events.column("_from").combine_chunks().take(pa.array(origin, mask=origin < 0))
+    return table.append_column("_origin", origins)
+
+
+def _left_out(unchanged: pa.ChunkedArray, columns: Sequence[str]) -> np.ndarray:
+    """Rows by columns: True where the source left the value out."""
+    mask = np.zeros((len(unchanged), len(columns)), bool)
+    lists = unchanged.combine_chunks()
+    rows = pc.list_parent_indices(lists).to_numpy()
+    names = pc.index_in(pc.list_flatten(lists), pa.array(columns, pa.string()))
+    mask[rows, names.to_numpy(zero_copy_only=False).astype(np.int64)] = True
+    return mask
+
+
+def _trace(events: pa.Table, groups: np.ndarray, left_out: np.ndarray) -> _Sources:
+    """Where one column's value comes from after each event.
+
+    Within a key the newest event that carries the column gives it: a running maximum. Only rows
+    that moved need the order of events across keys, so only they are walked one by one.
+    """
+    count = len(groups)
+    rows = np.where(left_out, -1, np.arange(count))
+    origin = np.full(count, -1, np.int64)
+    moved = np.flatnonzero(left_out & events.column("_from").is_valid().to_numpy())
+    if len(moved):
+        _trace_moves(events, groups, rows, origin, moved)
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(groups[order]) != 0]) if count else np.empty(0, np.int64)
+    first = np.repeat(starts, np.diff(np.r_[starts, count]))
+    position = np.arange(count)
+    # Rows the base must fill count as carriers when they moved: they end what came before them.
+    carries = (rows[order] >= 0) | (origin[order] >= 0)
+    newest = np.maximum.accumulate(np.where(carries, position, first - 1))
+    found = newest >= first
+    source = order[np.where(found, newest, 0)]
+    result = _Sources(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
+    result.row[order] = np.where(found, rows[source], -1)
+    result.origin[order] = np.where(found, origin[source], -1)
+    return result
+
+
+def _trace_moves(events: pa.Table, groups: np.ndarray, rows: np.ndarray, origin: np.ndarray, moved: np.ndarray) -> None:
+    """Give each moved row the source its old key had just before; updates `rows` and `origin`."""
+    names = [field.name for field in events.column("_key").type]
+    keys = pa.concat_arrays(
+        [events.column("_key").combine_chunks(), events.column("_from").combine_chunks().take(pa.array(moved))]
+    )
+    codes, _ = key_codes(pa.StructArray.from_arrays([pc.struct_field(keys, name) for name in names], names))
+    own, old = codes[: len(groups)], codes[len(groups) :]
+    for event, old_code in zip(moved, old, strict=True):
+        before = np.flatnonzero((own[:event] == old_code) & ((rows[:event] >= 0) | (origin[:event] >= 0)))
+        # The move itself deleted the old key one event earlier; what counts is the state before that.
+        before = before[before < event - 1]
+        if len(before):
+            rows[event], origin[event] = rows[before[-1]], origin[before[-1]]
+        else:
+            origin[event] = event
+
+
+def _name_lists(mask: np.ndarray, names: Sequence[str]) -> pa.Array:
+    """Rows by columns of booleans as lists of names; null where a row has none."""
+    counts = mask.sum(axis=1)
+    offsets = pa.array(np.r_[0, np.cumsum(counts)].astype(np.int32))
+    values = pa.array(list(names), pa.string()).take(pa.array(np.nonzero(mask)[1]))
+    lists = pa.ListArray.from_arrays(offsets, values)
+    return pc.if_else(pa.array(counts > 0), lists, pa.nulls(len(counts), lists.type))

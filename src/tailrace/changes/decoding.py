@@ -1,0 +1,46 @@
+"""A table's changes in a range of transactions, decoded.
+
+The same function runs on Spark executors, a part of the range each, and in this process when the range is so
+small that handing it out would take longer than reading it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from tailrace.changes.shape import TableShape
+from tailrace.log.playback import PLAYBACK, read
+from tailrace.log.ranges import ByteRange
+from tailrace.log.reader import LogReader
+from tailrace.model.change import change_schema
+
+DECODE_BYTES = 16 << 20
+"""Records are decoded in portions of about this size: many at once, but never all."""
+RANGE_BYTES = 32 << 20
+
+
+def decode_ranges(
+    log: Path, ranges: Iterable[ByteRange], after: int, upto: int, shape: TableShape
+) -> Iterator[pa.RecordBatch]:
+    """Typed changes of one table, as `change_schema(shape.target)` says."""
+    portion: list[pa.RecordBatch] = []
+    weight = 0
+    for each in ranges:
+        for batch in read(log, each, after, upto, shape.relations):
+            portion.append(batch)
+            weight += batch.nbytes
+            if weight >= DECODE_BYTES:
+                yield from shape.decode(pa.Table.from_batches(portion, PLAYBACK))
+                portion, weight = [], 0
+    if portion:
+        yield from shape.decode(pa.Table.from_batches(portion, PLAYBACK))
+
+
+def changes_here(reader: LogReader, after: int, upto: int, shape: TableShape) -> pa.Table:
+    """The whole range in this process's memory."""
+    ranges = reader.ranges(after, upto, RANGE_BYTES, shape.relations)
+    batches = decode_ranges(reader.path, ranges, after, upto, shape)
+    return pa.Table.from_batches(batches, change_schema(shape.target))

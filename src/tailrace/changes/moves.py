@@ -1,0 +1,32 @@
+"""Rows that changed their key and left columns out: their values lie in the base, under the old key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from tailrace.errors import DefiniteError
+from tailrace.model.table import TableSchema
+
+
+def fill_moved(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Table], pa.Table]) -> pa.Table:
+    """`states` with every moved row complete. `rows_of` gives the base rows of some keys.
+
+    Such rows are rare, so they are filled one by one; all others pass through untouched.
+    """
+    origins = states.column("_origin").combine_chunks()
+    if origins.null_count == len(origins):
+        return states
+    table, key = schema.table, schema.key
+    wanted = pa.Table.from_struct_array(origins.drop_null())
+    base = {tuple(row[name] for name in key): row for row in rows_of(wanted).to_pylist()}
+    moved = origins.is_valid()
+    rows = states.filter(moved).to_pylist()
+    for row in rows:
+        origin = tuple(row["_origin"][name] for name in key)
+        if origin not in base:
+            hint = f"tailrace tables resync LAKE {table}"
+            raise DefiniteError(f"{table}: row {origin} is missing in the lake", hint, str(table))
+        row.update({name: base[origin][name] for name in row["_unchanged"]}, _unchanged=None, _origin=None)
+    return pa.concat_tables([states.filter(origins.is_null()), pa.Table.from_pylist(rows, schema=states.schema)])

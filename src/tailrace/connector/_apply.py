@@ -1,0 +1,227 @@
+"""The apply step: all live tables to one transaction, then a cut.
+
+There is no checkpoint. Each table's last version says how far the table is, and a cut says how far all are. After a
+crash between two tables' publishes one table is ahead: it continues from its own number, the others catch up, and the
+next cut is recorded when all are level. A table that fails leaves, and the next cut does without it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from tailrace.connector._publishing import LiveTable
+from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.lake.door import LakeFormat, TableVersion
+from tailrace.lake.home import LakeHome
+from tailrace.lake.stamp import Stamp
+from tailrace.log.reader import LogReader
+from tailrace.model.cut import CutTable, PublishedCut
+from tailrace.model.position import START, SourcePosition
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord
+from tailrace.source.door import Source
+from tailrace.spark.task_errors import is_spark_gone, unexpected
+
+FAILURES_MAX = 3
+"""So many batches in a row may fail with a transient error before it counts as a definite one."""
+
+logger = logging.getLogger(__name__)
+
+
+class LogGapError(DefiniteError):
+    """The log does not have what follows the table's version, or is another log: only a new copy helps."""
+
+
+@dataclass(frozen=True)
+class LakeParts:
+    """What it takes to open a lake's tables."""
+
+    spark: SparkSession
+    home: LakeHome
+    format: LakeFormat
+    source: type[Source]
+
+
+class Applier:
+    """The live tables of one lake. One thread calls it; it publishes tables side by side."""
+
+    def __init__(self, parts: LakeParts, in_parallel: int, fail: Callable[[TableId, TailraceError], None]) -> None:
+        self._parts = parts
+        self._fail = fail
+        """Told of a table that had to leave."""
+        self._pool = ThreadPoolExecutor(in_parallel, thread_name_prefix="publish")
+        self._tables: dict[TableId, LiveTable] = {}
+        self.cut = parts.home.cuts.newest()
+        """The newest one."""
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+    @property
+    def tables(self) -> dict[TableId, LiveTable]:
+        return dict(self._tables)
+
+    @property
+    def seq(self) -> int | None:
+        """The transaction that every live table has; None without tables."""
+        return min((table.seq for table in self._tables.values()), default=None)
+
+    def is_level(self, head_seq: int) -> bool:
+        """Whether the newest cut has exactly the live tables, all at this transaction."""
+        if self.cut is None:
+            return not self._tables
+        live = {str(table.table): table.copy for table in self._tables.values()}
+        in_cut = {name: table.copy for name, table in self.cut.tables.items()}
+        return live == in_cut and (not live or self.cut.seq >= head_seq)
+
+    def version(self, table: TableId) -> TableVersion | None:
+        """Where a table of the lake stands, live or not."""
+        return self._parts.format.table(self._parts.spark, self._parts.home.table_path(table)).version()
+
+    def join(
+        self, reader: LogReader, table: TableId, record: TableRecord, version: TableVersion, shown_seq: int | None
+    ) -> None:
+        """Let a table follow the log from where it stands. The log must have got to its stamp.
+
+        `shown_seq`, where it is known, is a transaction that the table's snapshot is sure to show. `LogGapError` when
+        the log does not go back that far.
+        """
+        stamp = version.stamp
+        assert stamp is not None
+        spark = self._parts.spark.newSession()
+        in_cut = self.cut.tables.get(str(table)) if self.cut else None
+        self._tables[table] = LiveTable(
+            table=table,
+            relation=stamp.relation,
+            copy=record.copy,
+            stored=self._parts.format.table(spark, self._parts.home.table_path(table)),
+            spark=spark,
+            decode=self._parts.source.decode,
+            seq=self._seq_of(reader, table, version, shown_seq),
+            version=version.number,
+            floor=stamp.position if stamp.position.time_us else replace(stamp.position, time_us=_now_us()),
+            in_cuts=in_cut is not None and in_cut.copy == record.copy,
+        )
+
+    def leave(self, table: TableId) -> None:
+        self._tables.pop(table, None)
+
+    def advance(self, reader: LogReader, upto: int) -> PublishedCut | None:
+        """Publish every live table up to transaction `upto` and record the cut. A table that fails leaves; one that may
+        succeed when tried again does so a few times, and there is no cut meanwhile.
+
+        A table that cuts have had is in the next one too, so `upto` is at least where it stands.
+        """
+        upto = max([upto, *(table.seq for table in self._tables.values() if table.in_cuts)])
+        position = self._position(reader, upto)
+        tables = self._touched(reader, upto)
+        outcomes = self._pool.map(lambda table: self._apply(table, LogReader(reader.path), upto, position), tables)
+        is_whole = True
+        for table, error in zip(tables, list(outcomes), strict=True):
+            table.failures = table.failures + 1 if error else 0
+            if isinstance(error, TransientError) and table.failures < FAILURES_MAX:
+                logger.warning("table tried again", extra={"table": str(table.table), "reason": error.message})
+                is_whole = False
+            elif error is not None:
+                self.leave(table.table)
+                self._fail(table.table, error)
+        return self._record_cut(upto, position) if is_whole else None
+
+    def _touched(self, reader: LogReader, upto: int) -> list[LiveTable]:
+        """The tables that have changes up to `upto`; the others are there already, however many they are."""
+        starts = {table.seq for table in self._tables.values() if table.seq < upto}
+        relations = {start: reader.relations(start, upto) for start in starts}
+        touched = []
+        for table in self._tables.values():
+            if table.relation in relations.get(table.seq, ()):
+                touched.append(table)
+            else:
+                table.seq = max(table.seq, upto)
+        return touched
+
+    def _apply(self, table: LiveTable, reader: LogReader, upto: int, position: SourcePosition) -> TailraceError | None:
+        """What stopped the table, if anything did."""
+        try:
+            table.apply(reader, upto, position)
+        except TailraceError as error:
+            return error
+        except Exception as error:
+            if is_spark_gone(error):
+                raise
+            logger.exception("publishing failed", extra={"table": str(table.table)})
+            return unexpected(error, str(table.table))
+        return None
+
+    def _record_cut(self, upto: int, position: SourcePosition) -> PublishedCut | None:
+        level = [table for table in self._tables.values() if table.seq == upto]
+        if not level and self.cut is None:
+            return None
+        position = max([position, *(table.floor for table in level), self.cut.position if self.cut else START])
+        versions = {str(table.table): CutTable(table.version, table.copy) for table in level}
+        self.cut = PublishedCut(upto, position, versions)
+        self._parts.home.cuts.append(self.cut)
+        for table in level:
+            table.in_cuts = True
+        return self.cut
+
+    def _position(self, reader: LogReader, upto: int) -> SourcePosition:
+        """Where transaction `upto` committed; where the newest cut stands if the log no longer has it."""
+        if upto > 0 and upto >= reader.oldest_seq:
+            return reader.position_of(upto)
+        return self.cut.position if self.cut else START
+
+    def _seq_of(self, reader: LogReader, table: TableId, version: TableVersion, shown_seq: int | None) -> int:
+        """The last transaction that a version contains, as far as is known."""
+        stamp = version.stamp
+        assert stamp is not None
+        vouched = self._vouched(table, version, stamp)
+        if stamp.seq is not None:
+            self._require_same_history(reader, table, stamp)
+            seq = max(stamp.seq, vouched)
+        else:
+            seq = max(reader.seq_at(self._parts.source.shown_up_to(stamp.position)), vouched, shown_seq or 0)
+            if seq < reader.oldest_seq and reader.oldest_seq > 1 and not vouched and shown_seq is None:
+                # What was deleted may have followed the snapshot.
+                raise self._gap(table, stamp.position)
+        if seq > reader.head.seq:
+            raise LogGapError(
+                f"{table} is at transaction {seq}, but the log ends at {reader.head.seq}", None, str(table)
+            )
+        if seq < reader.oldest_seq - 1:
+            raise self._gap(table, stamp.position)
+        return seq
+
+    def _vouched(self, table: TableId, version: TableVersion, stamp: Stamp) -> int:
+        """A cut vouches for a table that had nothing to publish in its batch, if the table has the version it names."""
+        name, cut = str(table), self.cut
+        if cut is None or name not in cut.tables:
+            cut = self._parts.home.cuts.newest(lambda cut: name in cut.tables)
+        if cut is None or cut.position < stamp.position:
+            return 0
+        in_cut = cut.tables[name]
+        return cut.seq if in_cut.copy == stamp.copy and in_cut.version <= version.number else 0
+
+    def _gap(self, table: TableId, position: SourcePosition) -> LogGapError:
+        text = self._parts.source.format(position)
+        return LogGapError(f"{table}: the log no longer has what follows {text}", None, str(table))
+
+    def _require_same_history(self, reader: LogReader, table: TableId, stamp: Stamp) -> None:
+        """The transaction a table stands at must be the one the log has under that number."""
+        seq = stamp.seq or 0
+        if not reader.oldest_seq <= seq <= reader.head.seq:
+            return
+        logged = reader.position_of(seq)
+        if logged > stamp.position:
+            text = self._parts.source.format
+            at, found = text(stamp.position), text(logged)
+            raise LogGapError(f"{table} is at {at}, where the log has {found}: it is another log", None, str(table))
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

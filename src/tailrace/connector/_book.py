@@ -1,0 +1,52 @@
+"""The book of tables: every table's record, durable before it takes effect, told to those who watch."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from tailrace.connector.events import TableChanged
+from tailrace.lake.home import LakeHome
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord, TableState
+
+
+class TableBook:
+    """Written by the connector's thread, read by any."""
+
+    def __init__(self, home: LakeHome, tell: Callable[[TableChanged], None]) -> None:
+        self._home = home
+        self._tell = tell
+        self._records = home.tables.load()
+
+    @property
+    def records(self) -> dict[TableId, TableRecord]:
+        return dict(self._records)
+
+    def __getitem__(self, table: TableId) -> TableRecord:
+        return self._records[table]
+
+    def of_state(self, *states: TableState) -> list[TableId]:
+        return [table for table, record in self._records.items() if record.state in states]
+
+    def set(self, records: Mapping[TableId, TableRecord]) -> None:
+        """Durable when this returns."""
+        named = {table: self._with_lake(record) for table, record in records.items()}
+        changed = {table: record for table, record in named.items() if self._records.get(table) != record}
+        if not changed:
+            return
+        self._records = {**self._records, **changed}
+        self._home.tables.store(self._records)
+        for table, record in changed.items():
+            self._tell(TableChanged(table, record))
+
+    def move(self, tables: Iterable[TableId], state: TableState) -> None:
+        """Another state, all else as it is."""
+        self.set({table: replace(self._records[table], state=state) for table in tables})
+
+    def _with_lake(self, record: TableRecord) -> TableRecord:
+        """A hint that can be pasted names this lake."""
+        if record.hint is None:
+            return record
+        return replace(record, hint=record.hint.replace("LAKE", shlex.quote(str(self._home.path))))

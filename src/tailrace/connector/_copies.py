@@ -1,0 +1,58 @@
+"""Copies of tables, made in a thread beside the stream."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from tailrace.connector._apply import LakeParts
+from tailrace.model.table import TableId
+from tailrace.settings import ConnectorSettings
+from tailrace.snapshot.full import FullSnapshot, SnapshotPlan, TableProgress
+from tailrace.source.door import Source
+
+CANCEL_SECONDS = 10.0
+
+
+class RunningCopy:
+    """One full snapshot of some tables, under way."""
+
+    def __init__(
+        self,
+        parts: LakeParts,
+        source: Source,
+        settings: ConnectorSettings,
+        tables: Mapping[TableId, int],
+        head_seq: int,
+    ) -> None:
+        plan = SnapshotPlan(
+            source,
+            lambda table: parts.format.table(parts.spark.newSession(), parts.home.table_path(table)),
+            tables,
+            settings.chunk_bytes_max,
+            settings.tables_in_parallel,
+        )
+        self.snapshot = FullSnapshot(parts.spark, plan)
+        self.head_seq = head_seq
+        """The log's newest transaction when the copy began: the snapshot shows it and all before."""
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="snapshot", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.snapshot.run()
+        except BaseException as error:
+            self.error = error
+
+    @property
+    def is_done(self) -> bool:
+        return not self._thread.is_alive()
+
+    def progress(self) -> list[TableProgress]:
+        return self.snapshot.progress()
+
+    def cancel(self) -> None:
+        """Returns when the copy has ended, or after a while: what it waits for may not be ours to end."""
+        self.snapshot.cancel()
+        self._thread.join(CANCEL_SECONDS)

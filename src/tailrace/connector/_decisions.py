@@ -1,0 +1,106 @@
+"""What becomes of each table when the source is looked at: a pure decision, old records and what was found in, new
+records out.
+
+    chosen, no problem     new → PENDING; another table of that name, chosen again or fixed → RESYNCING
+    chosen, with a problem ERRORED, because of its definition
+    no longer chosen       REMOVED
+    gone from the source   ERRORED
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tailrace.errors import TailraceError
+from tailrace.model.table import TableId
+from tailrace.model.table_state import COPYING, TableRecord, TableState
+from tailrace.source.door import Problem, SourceTable
+
+Records = Mapping[TableId, TableRecord]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the source says."""
+
+    chosen: Sequence[SourceTable]
+    gone: Collection[TableId] = ()
+    """Tables that the lake has and the source no longer has."""
+    refused: Mapping[TableId, Problem] = field(default_factory=dict)
+    """Chosen tables whose changes the source will not send."""
+
+
+def decide(records: Records, found: Found, *, starting: bool) -> dict[TableId, TableRecord]:
+    """The tables' records from now on. When `starting`, errors of copies are tried again."""
+    decided = {
+        each.table: _decide_chosen(records.get(each.table), each, found, starting=starting) for each in found.chosen
+    }
+    for table, record in records.items():
+        if table not in decided:
+            decided[table] = _decide_absent(table, record, is_gone=table in found.gone)
+    return decided
+
+
+def _decide_chosen(record: TableRecord | None, each: SourceTable, found: Found, *, starting: bool) -> TableRecord:
+    problem = each.problem or found.refused.get(each.table)
+    if problem is not None:
+        was = record or TableRecord(TableState.PENDING)
+        return replace(was, state=TableState.ERRORED, reason=problem.message, hint=problem.hint, is_refused=True)
+    if record is None:
+        return TableRecord(TableState.PENDING, copy=1)
+    why = _why_copy(record, each, starting=starting)
+    return record if why is None else resynced(record, why)
+
+
+def _why_copy(record: TableRecord, each: SourceTable, *, starting: bool) -> str | None:
+    """Why a table that the lake knows must be copied; None if it need not."""
+    if record.state is TableState.REMOVED:
+        return "it was left out for a while"
+    if record.state in COPYING:
+        return None
+    if record.relation and record.relation != each.schema.relation:
+        return "the source has another table of that name now"
+    if record.state is TableState.ERRORED and record.is_refused:
+        return "what kept it from being copied has been fixed"
+    if record.state is TableState.ERRORED and starting and not record.relation:
+        return "its first copy is tried again"
+    return None
+
+
+def decide_unsent(records: Records, unsent: Collection[TableId]) -> dict[TableId, TableRecord]:
+    """Tables whose changes have not reached us for a while are copied again, also those whose copy is under way: it
+    would miss what happened after it."""
+    return {
+        table: resynced(record, "its changes were not sent for a while")
+        for table, record in records.items()
+        if table in unsent and record.state in (TableState.LIVE, *COPYING)
+    }
+
+
+def _decide_absent(table: TableId, record: TableRecord, *, is_gone: bool) -> TableRecord:
+    if record.state is TableState.REMOVED:
+        return record
+    if is_gone and not record.relation:
+        return replace(record, state=TableState.REMOVED, reason="it is gone from the source", hint=None)
+    if is_gone:
+        reason, hint = f"table {table} is gone from the source", f"leave it out with --exclude {table}"
+        return replace(record, state=TableState.ERRORED, reason=reason, hint=hint, is_refused=True)
+    return replace(record, state=TableState.REMOVED, reason="it is no longer chosen", hint=None, is_refused=False)
+
+
+def resynced(record: TableRecord, reason: str | None) -> TableRecord:
+    """To be copied, again or for the first time. The number of the copy says that what is there is not it."""
+    state = TableState.RESYNCING if record.relation else TableState.PENDING
+    return TableRecord(state, reason if record.relation else None, None, record.copy + 1, record.relation)
+
+
+def errored(table: TableId, record: TableRecord, error: TailraceError) -> TableRecord:
+    """Stopped by an error."""
+    reason = error.message.removeprefix(f"{table}: ")
+    return replace(record, state=TableState.ERRORED, reason=reason, hint=error.hint, is_refused=False)
+
+
+def became_live(record: TableRecord, relation: int) -> TableRecord:
+    """In a cut."""
+    return TableRecord(TableState.LIVE, copy=record.copy, relation=relation)

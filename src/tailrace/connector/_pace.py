@@ -1,0 +1,67 @@
+"""Measures and tells, a few times a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tailrace.connector._copies import RunningCopy
+from tailrace.connector.capture import CaptureProcess
+from tailrace.connector.events import Event, SnapshotProgressed, StreamProgressed, TroubleChanged
+from tailrace.errors import TailraceError
+from tailrace.log.reader import LogReader
+from tailrace.model.cut import PublishedCut
+from tailrace.source.door import Source
+
+SHOW_SECONDS = 0.5
+
+
+class Pace:
+    """What a connector tells of its progress. One thread."""
+
+    def __init__(self, source: Source, capture: CaptureProcess, tell: Callable[[Event], None]) -> None:
+        self._source = source
+        self._capture = capture
+        self._tell = tell
+        self._shown_at = 0.0
+        self._position = 0
+        self._copy_trouble: TailraceError | None = None
+        self._told: TroubleChanged | None = None
+
+    def trouble(self, error: TailraceError | None) -> None:
+        """What copying struggles with."""
+        self._copy_trouble = error
+
+    def tell_trouble(self) -> None:
+        """Tell what capture or copying struggles with, when that has changed."""
+        report, copying = self._capture.report, self._copy_trouble
+        now = None
+        if report is not None:
+            now = TroubleChanged(report.message, report.hint)
+        elif copying is not None:
+            now = TroubleChanged(copying.message, copying.hint)
+        if now != self._told:
+            self._told = now
+            self._tell(now or TroubleChanged(None))
+
+    def show_copy(self, copy: RunningCopy) -> None:
+        self._tell(SnapshotProgressed(copy.progress()))
+
+    def show(self, reader: LogReader, cut: PublishedCut | None, copy: RunningCopy | None) -> None:
+        elapsed = time.monotonic() - self._shown_at
+        if elapsed < SHOW_SECONDS:
+            return
+        if copy is not None:
+            self.show_copy(copy)
+        head = reader.refresh()
+        rate = (head.position - self._position) / elapsed if self._shown_at else 0.0
+        self._shown_at, self._position = time.monotonic(), head.position
+        if cut is None:
+            return
+        lag_seconds = 0.0
+        if head.seq > cut.seq and cut.seq + 1 >= reader.oldest_seq:
+            oldest_us = reader.position_of(cut.seq + 1).time_us
+            lag_seconds = max(0.0, time.time() - oldest_us / 1_000_000)
+        lag_bytes = self._source.lag_bytes(head.ordinal)
+        text = self._source.format(cut.position)
+        self._tell(StreamProgressed(cut, text, head.seq, rate, lag_bytes, lag_seconds))

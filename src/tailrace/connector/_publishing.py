@@ -1,0 +1,90 @@
+"""One table's part of a batch: read its changes, compact them, publish them in one version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from tailrace.changes.decoding import changes_here
+from tailrace.changes.moves import fill_moved
+from tailrace.changes.shape import TableShape
+from tailrace.changes.tail import Tail, touched_shape
+from tailrace.failpoint import failpoint
+from tailrace.lake.door import ConflictError, LakeTable
+from tailrace.lake.stamp import Stamp
+from tailrace.log.reader import LogReader
+from tailrace.model.change import Decode
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableId
+from tailrace.spark.compaction import ExecutorTail, MovedRowsError
+from tailrace.spark.task_errors import errors_received
+
+ATTEMPTS = 5
+DRIVER_BYTES_MAX = 16 << 20
+"""Up to this much of the log is decoded right here: handing it out would take longer."""
+
+
+@dataclass
+class LiveTable:
+    """A lake table that follows the log. One thread at a time."""
+
+    table: TableId
+    relation: int
+    copy: int
+    stored: LakeTable
+    spark: SparkSession
+    """Its own session."""
+    decode: Decode
+    seq: int
+    """The last transaction the table contains."""
+    version: int
+    """Its newest version."""
+    floor: SourcePosition
+    """Where its snapshot stands: no cut that has the table is older."""
+    in_cuts: bool = False
+    """The newest cut has it."""
+    failures: int = 0
+    """Batches that failed in a row."""
+
+    def apply(self, reader: LogReader, upto: int, position: SourcePosition) -> None:
+        """Publish (seq, upto] as one version; none if nothing concerns the table or it is there already."""
+        if upto <= self.seq:
+            return
+        between = (self.seq, upto)
+        shape = touched_shape(reader, self.table, between, self.decode, self.relation)
+        if shape is not None:
+            self._publish_with_retries(reader, upto, shape, Stamp(position, self.relation, self.copy, upto))
+            failpoint("publish.table")
+        self.seq = upto
+
+    def _publish_with_retries(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self.stored.evolve(shape.target)
+                self._publish(reader, upto, shape, stamp)
+                return
+            except ConflictError:
+                # Another writer optimised the table meanwhile: nothing of ours is in it.
+                if attempt == ATTEMPTS:
+                    raise
+
+    def _publish(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
+        if reader.bytes_between(self.seq, upto) > DRIVER_BYTES_MAX:
+            try:
+                tail = ExecutorTail(self.spark, reader, shape, self.seq, upto)
+                with errors_received():
+                    publish = self.stored.publish
+                    self.version = publish(tail.states, shape.target, stamp, replaces_all=tail.truncated)
+                return
+            except MovedRowsError:
+                pass
+        self._publish_here(Tail(shape, changes_here(reader, self.seq, upto, shape)), stamp)
+
+    def _publish_here(self, tail: Tail, stamp: Stamp) -> None:
+        if not tail.truncated and not tail.states.num_rows:
+            return
+        states = tail.states
+        if not tail.truncated:
+            states = fill_moved(states, tail.schema, self.stored.rows_of)
+        self.version = self.stored.publish(states, tail.schema, stamp, replaces_all=tail.truncated)

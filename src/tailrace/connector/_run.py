@@ -1,0 +1,373 @@
+"""One run of a connector, from first contact to a clean end.
+
+    check ─ claim the lake ─ prepare the source ─ capture ─ Spark ─┬─ copy what must be copied, beside the stream
+                                                                   └─ publish, cut, publish, cut, …
+
+Every step is safe to die in: the next run finds what is there and continues. Copies are made in a thread; everything
+that is decided is decided in the thread that calls `run`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict
+
+from pyspark.sql import SparkSession
+
+from tailrace.connector import events
+from tailrace.connector._apply import Applier, LakeParts, LogGapError
+from tailrace.connector._book import TableBook
+from tailrace.connector._control import RunControl, StopRequest
+from tailrace.connector._copies import RunningCopy
+from tailrace.connector._decisions import became_live, errored, resynced
+from tailrace.connector._look import TableLook
+from tailrace.connector._messages import messages_to
+from tailrace.connector._pace import Pace
+from tailrace.connector.capture import CaptureOrder, CaptureProcess
+from tailrace.connector.events import ConnectorState, Event
+from tailrace.errors import TailraceError, TransientError
+from tailrace.lake.door import TableVersion
+from tailrace.lake.formats import format_named
+from tailrace.lake.home import LakeHome, SourceRecord
+from tailrace.log.reader import LogReader
+from tailrace.log.writer import LogOptions
+from tailrace.model.cut import PublishedCut
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableId
+from tailrace.model.table_state import COPYING, TableState
+from tailrace.settings import ConnectorSettings
+from tailrace.source.door import Source
+from tailrace.source.kinds import path_of
+from tailrace.spark.session import is_running, require_java, session
+
+CONSUMER = "lake"
+POLL_SECONDS = 0.05
+RETRY_SECONDS = 2.0
+RETRY_SECONDS_MAX = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class Run:
+    """One run."""
+
+    def __init__(
+        self,
+        settings: ConnectorSettings,
+        source: Source,
+        control: RunControl,
+        tell: Callable[[Event], None],
+        spark: SparkSession | None,
+    ) -> None:
+        self._settings = settings
+        self._source = source
+        self._control = control
+        self._tell = tell
+        self._given_spark = spark
+        self._copy: RunningCopy | None = None
+        self._copy_due = 0.0
+        self._copy_failures = 0
+        self._waiting: dict[TableId, tuple[TableVersion, int | None]] = {}
+        """Tables that have their rows, until the log gets to where they stand; with a transaction they surely have."""
+        self._told_state: ConnectorState | None = None
+        self._published_at = -math.inf
+        self._acknowledged = 0
+        self._target: int | None = None
+        self._final_seq: int | None = None
+
+    def run(self) -> None:
+        """Until told to stop, or with `once` until caught up. Raises what is not one table's error."""
+        with ExitStack() as stack:
+            try:
+                self._open(stack)
+                while not self._step():
+                    self._control.wait(POLL_SECONDS)
+            except StopRequest:
+                pass
+            except Exception:
+                # A stop that reaches Spark's JVM before us breaks the batch in hand; nothing was lost by it.
+                if not self._control.is_stopping:
+                    raise
+            finally:
+                if self._copy is not None:
+                    self._copy.cancel()
+
+    def _open(self, stack: ExitStack) -> None:
+        """Everything up to the first batch, the cheap and likely to fail first."""
+        settings, source = self._settings, self._source
+        if self._given_spark is None:
+            require_java()
+        identity = source.identify()
+        format_named(settings.format)
+        chosen = source.tables(settings.tables, settings.exclude)
+        self._home = home = LakeHome.create(settings.lake)
+        stack.enter_context(home.locked())
+        self._control.home = home
+        stack.enter_context(messages_to(home.messages))
+        home.require_identity(identity)
+        record = self._claim(home, dict(identity))
+        self._book = TableBook(home, self._tell)
+        self._look = TableLook(settings, source, record.claim, self._book, self._tell)
+        self._look.take(chosen, self._resume(), starting=True)
+        self._capture = stack.enter_context(CaptureProcess(self._order(record)))
+        self._pace = Pace(source, self._capture, self._tell)
+        lake_format = format_named(record.format)
+        spark = self._given_spark
+        if spark is None:
+            is_ours = not is_running()
+            spark = session(lake_format, home.spark_log, brief=settings.once)
+            if is_ours:
+                stack.callback(spark.stop)
+        self._parts = LakeParts(spark, home, lake_format, type(source))
+        while not (home.log / "head").exists():
+            self._check()
+            self._control.wait(POLL_SECONDS)
+        self._reader = LogReader(home.log)
+        self._applier = Applier(self._parts, settings.tables_in_parallel, self._table_failed)
+        stack.callback(self._applier.close)
+        self._find_live()
+        self._tell_state()
+
+    def _claim(self, home: LakeHome, identity: dict[str, str]) -> SourceRecord:
+        record = home.source()
+        claim = self._source.claim(record.claim if record else None)
+        if record is None:
+            record = SourceRecord(identity, claim, self._settings.format)
+            home.store_source(record)
+        return record
+
+    def _order(self, record: SourceRecord) -> CaptureOrder:
+        settings = self._settings
+        options = LogOptions(
+            segment_bytes_max=settings.log_segment_bytes_max,
+            quota_bytes=settings.log_quota_bytes,
+            compression=settings.log_compression,
+        )
+        return CaptureOrder(
+            source=path_of(self._source),
+            arguments=self._source.arguments,
+            claim=record.claim,
+            identity=record.identity,
+            log=str(self._home.log),
+            keep_seconds=settings.log_keep_seconds,
+            log_options=asdict(options),
+        )
+
+    def _find_live(self) -> None:
+        """Live tables continue from where their last version says they are; one that is not there is copied again."""
+        for table in self._book.of_state(TableState.LIVE):
+            record, version = self._book[table], self._applier.version(table)
+            if version is not None and version.stamp is not None and version.stamp.copy == record.copy:
+                self._waiting[table] = (version, None)
+            else:
+                self._book.set({table: resynced(record, "its lake table is not the one that was published")})
+
+    def _step(self) -> bool:
+        """One turn. True when everything is done."""
+        self._check()
+        if self._control.is_paused:
+            self._hold()
+        self._take_requests()
+        self._look.take_if_due(self._resume)
+        self._leave()
+        self._finish_copy()
+        self._start_copy()
+        self._join()
+        self._publish()
+        self._acknowledge()
+        self._pace.show(self._reader, self._applier.cut, self._copy)
+        return self._settings.once and self._is_caught_up()
+
+    def _check(self) -> None:
+        """Raise what capture died of, or that we are to stop; tell what it struggles with."""
+        self._capture.check()
+        self._pace.tell_trouble()
+        self._control.check()
+
+    def _hold(self) -> None:
+        self._capture.pause()
+        self._told_state = ConnectorState.PAUSED
+        self._tell(events.StateChanged(ConnectorState.PAUSED))
+        while self._control.is_paused:
+            self._check()
+            self._control.wait(POLL_SECONDS)
+        self._capture.resume()
+        self._tell_state()
+
+    def _tell_state(self) -> None:
+        has_cut = self._applier.cut is not None or not self._book.of_state(*COPYING)
+        state = ConnectorState.RUNNING if has_cut else ConnectorState.SNAPSHOTTING
+        if state is not self._told_state:
+            self._told_state = state
+            self._tell(events.StateChanged(state))
+
+    def _take_requests(self) -> None:
+        files = list(self._home.requests.resyncs())
+        wanted = {*self._control.take_resyncs(), *(table for table, _ in files)}
+        records = self._book.records
+        chosen = [table for table in wanted if table in records and records[table].state is not TableState.REMOVED]
+        self._book.set({table: resynced(records[table], "a person asked for it") for table in chosen})
+        for _, path in files:
+            path.unlink(missing_ok=True)
+
+    def _leave(self) -> None:
+        """Tables that are no longer live, or are to be another copy, stop following the log."""
+        for live in self._applier.tables.values():
+            record = self._book[live.table]
+            if record.state in (TableState.ERRORED, TableState.REMOVED) or record.copy != live.copy:
+                self._applier.leave(live.table)
+        for table, (version, _) in list(self._waiting.items()):
+            record = self._book[table]
+            is_other = version.stamp is None or version.stamp.copy != record.copy
+            if is_other or record.state in (TableState.ERRORED, TableState.REMOVED):
+                del self._waiting[table]
+
+    def _start_copy(self) -> None:
+        """Copy what must be copied, all of it under one snapshot."""
+        pending = self._to_copy()
+        if not pending or self._copy is not None or time.monotonic() < self._copy_due:
+            return
+        for table in list(pending):
+            version = self._applier.version(table)
+            if version is not None and version.stamp is not None and version.stamp.copy == self._book[table].copy:
+                # We died after it had landed and before that was written down.
+                self._waiting[table] = (version, None)
+                pending.remove(table)
+        if pending:
+            self._book.move(self._book_of(pending, TableState.PENDING), TableState.SNAPSHOTTING)
+            copies = {table: self._book[table].copy for table in pending}
+            head_seq = self._reader.refresh().seq
+            self._copy = RunningCopy(self._parts, self._source, self._settings, copies, head_seq)
+        self._tell_state()
+
+    def _to_copy(self) -> list[TableId]:
+        has_rows = {*self._waiting, *self._applier.tables}
+        return [table for table in self._book.of_state(*COPYING) if table not in has_rows]
+
+    def _book_of(self, tables: list[TableId], state: TableState) -> list[TableId]:
+        return [table for table in tables if self._book[table].state is state]
+
+    def _finish_copy(self) -> None:
+        if self._copy is None or not self._copy.is_done:
+            return
+        copy, self._copy = self._copy, None
+        self._pace.show_copy(copy)
+        for table, version in copy.snapshot.landed.items():
+            record = self._book[table]
+            if record.state in COPYING and version.stamp is not None and version.stamp.copy == record.copy:
+                self._waiting[table] = (version, copy.head_seq)
+        failed = {t: error for t, error in copy.snapshot.failed.items() if self._book[t].state in COPYING}
+        self._book.set({table: errored(table, self._book[table], error) for table, error in failed.items()})
+        if copy.snapshot.landed:
+            positions = [version.stamp.position for version in copy.snapshot.landed.values() if version.stamp]
+            self._tell(events.TablesLanded(list(copy.snapshot.landed), self._source.format(max(positions))))
+        self._copy_ended(copy.error)
+
+    def _copy_ended(self, error: BaseException | None) -> None:
+        self._copy_failures = self._copy_failures + 1 if error else 0
+        if error is None:
+            self._pace.trouble(None)
+        elif isinstance(error, TransientError) and not self._settings.once:
+            seconds = min(RETRY_SECONDS * 2**self._copy_failures, RETRY_SECONDS_MAX)
+            self._copy_due = time.monotonic() + seconds
+            self._pace.trouble(TransientError(f"{error.message}; copying again in {seconds:.0f} s", error.hint))
+        else:
+            raise error
+
+    def _join(self) -> None:
+        """Tables whose position the log has got to follow it from now on."""
+        head = self._reader.refresh()
+        for table, (version, shown_seq) in list(self._waiting.items()):
+            stamp, record = version.stamp, self._book[table]
+            assert stamp is not None
+            if head.ordinal < stamp.position.ordinal:
+                if stamp.seq is None:
+                    # All that the log has now is older than the snapshot.
+                    self._waiting[table] = (version, head.seq)
+                continue
+            del self._waiting[table]
+            try:
+                self._applier.join(self._reader, table, record, version, shown_seq)
+                self._published_at = -math.inf
+            except LogGapError as error:
+                self._book.set({table: resynced(record, error.message)})
+
+    def _publish(self) -> None:
+        head = self._reader.refresh()
+        if self._applier.is_level(head.seq) or not self._is_due_to_publish():
+            return
+        upto = self._next_seq(head.seq)
+        if self._final_seq is not None:
+            upto = min(upto, self._final_seq)
+        cut = self._applier.advance(self._reader, upto)
+        self._published_at = time.monotonic()
+        if cut is not None:
+            self._tell(events.CutPublished(cut, self._source.format(cut.position)))
+            self._make_live(cut)
+
+    def _next_seq(self, head_seq: int) -> int:
+        """How far the next batch goes. Tables that no cut has yet come first: as far as the one that has most, so that
+        they can be read at once and the tail waits."""
+        tables = self._applier.tables.values()
+        if any(not table.in_cuts for table in tables):
+            return max(table.seq for table in tables)
+        seq = self._applier.seq
+        return head_seq if seq is None else self._reader.last_within(seq, self._settings.batch_bytes_max)
+
+    def _make_live(self, cut: PublishedCut) -> None:
+        """Tables whose first cut this is."""
+        copied = {table: live for table, live in self._applier.tables.items() if str(table) in cut.tables}
+        records = {table: became_live(self._book[table], live.relation) for table, live in copied.items()}
+        self._book.set(records)
+        self._tell_state()
+
+    def _is_due_to_publish(self) -> bool:
+        if not self._settings.once:
+            return time.monotonic() >= self._published_at + self._settings.publish_every_seconds
+        # Everything at once at the end, unless a log at its quota takes the rest only when what it has is published.
+        return self._final_seq is not None or self._capture.report is not None
+
+    def _table_failed(self, table: TableId, error: TailraceError) -> None:
+        self._book.set({table: errored(table, self._book[table], error)})
+
+    def _acknowledge(self) -> None:
+        """Let the log delete what no table and no live read needs any more."""
+        needed = [_needed_after(version, shown_seq) for version, shown_seq in self._waiting.values()]
+        if self._copy is not None:
+            needed.append(self._copy.head_seq)
+        cut, seq = self._applier.cut, self._applier.seq
+        if seq is not None:
+            needed.append(min(seq, cut.seq if cut else 0))
+        lowest = min(needed, default=self._reader.head.seq)
+        if lowest > self._acknowledged:
+            self._reader.acknowledge(CONSUMER, lowest)
+            self._acknowledged = lowest
+
+    def _resume(self) -> SourcePosition | None:
+        """Where the log ends; None when nothing has been logged and no copy relies on what will be."""
+        log = self._home.log
+        ordinal = LogReader(log).head.ordinal if (log / "head").exists() else 0
+        has_copies = any(r.relation or r.state is TableState.SNAPSHOTTING for r in self._book.records.values())
+        return SourcePosition(ordinal) if ordinal or has_copies else None
+
+    def _is_caught_up(self) -> bool:
+        """With `once`: whether all that had been committed when the last copy was done is published."""
+        if self._copy is not None or self._waiting or self._to_copy():
+            self._target = self._final_seq = None
+            return False
+        if self._target is None:
+            self._target = self._source.now().ordinal
+        head = self._reader.refresh()
+        if self._final_seq is None and head.ordinal >= self._target:
+            self._final_seq = head.seq
+        return self._final_seq is not None and self._applier.is_level(self._final_seq)
+
+
+def _needed_after(version: TableVersion, shown_seq: int | None) -> int:
+    """The last transaction that a table which waits to join is sure to have."""
+    assert version.stamp is not None
+    return shown_seq or 0 if version.stamp.seq is None else version.stamp.seq

@@ -1,0 +1,144 @@
+"""Connector: one source and one lake, driven from outside by one object.
+
+The command line, the server and the tests all drive this; nothing in it prints. It runs in a thread of its own and
+tells what happens as events.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from tailrace.connector._control import RunControl
+from tailrace.connector._run import Run
+from tailrace.connector.events import (
+    ConnectorState,
+    CutPublished,
+    Event,
+    StateChanged,
+    StreamProgressed,
+    TroubleChanged,
+    log_event,
+)
+from tailrace.errors import TailraceError
+from tailrace.lake.files import write_json
+from tailrace.lake.home import LakeHome
+from tailrace.model.cut import PublishedCut
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord
+from tailrace.settings import ConnectorSettings
+from tailrace.source.door import Source
+
+
+@dataclass(frozen=True)
+class Status:
+    """A connector at one moment."""
+
+    state: ConnectorState
+    reason: str | None
+    """Why it failed."""
+    cut: PublishedCut | None
+    """The newest cut of this run."""
+    progress: StreamProgressed | None
+    trouble: str | None
+    """What it struggles with and tries again."""
+
+
+class Connector:
+    """Copies a source into a lake and keeps the copy exact.
+
+    A run survives any crash: the same connector started again continues. One that has ended can be started again.
+    """
+
+    def __init__(self, settings: ConnectorSettings, source: Source, spark: SparkSession | None = None) -> None:
+        """Uses `spark`, or the session that this process has, and leaves it running; else starts one and stops it."""
+        self._settings = settings
+        self._source = source
+        self._spark = spark
+        self._listeners: list[Callable[[Event], None]] = []
+        self._control = RunControl()
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._status = Status(ConnectorState.STOPPED, None, None, None, None)
+
+    def subscribe(self, listener: Callable[[Event], None]) -> None:
+        """Called with every event from now on, in the connector's thread."""
+        self._listeners.append(listener)
+
+    def start(self) -> None:
+        """Returns at once; `wait` tells how it ended. Does nothing while it runs."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._control, self._error = RunControl(), None
+        self._thread = threading.Thread(target=self._run, name="connector", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the batch in hand. Any thread, any signal handler."""
+        self._control.stop()
+
+    def pause(self) -> None:
+        """Take nothing from the source and publish nothing, until resumed. A copy under way ends first."""
+        self._control.pause()
+
+    def resume(self) -> None:
+        self._control.resume()
+
+    def resync(self, table: TableId) -> None:
+        """Copy one table again beside the others."""
+        self._control.resync(table)
+
+    def wait(self, timeout_seconds: float | None = None) -> bool:
+        """Wait until the run has ended, or for so long; True when it has. Raises the error that ended it."""
+        if self._thread is not None:
+            self._thread.join(timeout_seconds)
+            if self._thread.is_alive():
+                return False
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def status(self) -> Status:
+        return self._status
+
+    def tables(self) -> dict[TableId, TableRecord]:
+        """Every table's state."""
+        return LakeHome(self._settings.lake).tables.load()
+
+    def _run(self) -> None:
+        self._tell(StateChanged(ConnectorState.STARTING))
+        try:
+            Run(self._settings, self._source, self._control, self._tell, self._spark).run()
+            self._tell(StateChanged(ConnectorState.STOPPED))
+        except BaseException as error:
+            self._error = error
+            reason = error.message if isinstance(error, TailraceError) else str(error) or type(error).__name__
+            self._tell(StateChanged(ConnectorState.FAILED, reason))
+
+    def _tell(self, event: Event) -> None:
+        self._note(event)
+        log_event(event)
+        for listener in self._listeners:
+            listener(event)
+
+    def _note(self, event: Event) -> None:
+        was = self._status
+        match event:
+            case StateChanged(state, reason):
+                self._status = Status(state, reason, was.cut, was.progress, was.trouble)
+                self._store_state()
+            case CutPublished(cut, _):
+                self._status = Status(was.state, was.reason, cut, was.progress, was.trouble)
+            case StreamProgressed():
+                self._status = Status(was.state, was.reason, was.cut or event.cut, event, was.trouble)
+            case TroubleChanged(message, _):
+                self._status = Status(was.state, was.reason, was.cut, was.progress, message)
+
+    def _store_state(self) -> None:
+        """For those who look from outside. A lake that another connector holds is not touched."""
+        home = self._control.home
+        if home is not None:
+            write_json(home.state_file, {"state": self._status.state, "reason": self._status.reason})

@@ -1,0 +1,125 @@
+"""What a connector tells its listeners. Values; it runs the same without a listener.
+
+Listeners are called in the connector's thread, in order, and must return soon.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from tailrace.model.cut import PublishedCut
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord
+from tailrace.snapshot.full import TableProgress
+
+
+class ConnectorState(StrEnum):
+    """Where a connector is. Set by itself, stored in `state.json` for those who look from outside."""
+
+    STARTING = "starting"
+    """Checks, claim, capture, Spark. Next: snapshotting or running."""
+    SNAPSHOTTING = "snapshotting"
+    """No table can be read yet; tables are being copied. Next: running."""
+    RUNNING = "running"
+    """Changes are published batch by batch. Next: paused, stopped or failed."""
+    PAUSED = "paused"
+    """Takes nothing from the source and publishes nothing, on request. Next: running or stopped."""
+    STOPPED = "stopped"
+    """Ended on request, or because `once` had caught up. Next: starting."""
+    FAILED = "failed"
+    """Ended by an error that is not one table's; the reason says which. Next: starting."""
+
+
+@dataclass(frozen=True)
+class StateChanged:
+    state: ConnectorState
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class SourcePrepared:
+    """What was made at the source, a line each."""
+
+    done: Sequence[str]
+
+
+@dataclass(frozen=True)
+class TableChanged:
+    table: TableId
+    record: TableRecord
+
+
+@dataclass(frozen=True)
+class SnapshotProgressed:
+    tables: Sequence[TableProgress]
+
+
+@dataclass(frozen=True)
+class TablesLanded:
+    """A snapshot has ended; these tables have their rows as of its position."""
+
+    tables: Sequence[TableId]
+    text: str
+    """The position as the source writes it."""
+
+
+@dataclass(frozen=True)
+class CutPublished:
+    cut: PublishedCut
+    text: str
+
+
+@dataclass(frozen=True)
+class TroubleChanged:
+    """What the connector is struggling with and tries again; None when it is over."""
+
+    message: str | None
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class StreamProgressed:
+    """How far the copy is, a few times a second."""
+
+    cut: PublishedCut
+    text: str
+    log_seq: int
+    """Transactions in the log; those after the cut are readable live."""
+    changes_per_second: float
+    lag_bytes: int | None
+    """What the source has written and our log does not have yet."""
+    lag_seconds: float
+    """Age of the oldest transaction that is not yet published; 0 when all are."""
+
+
+Event = (
+    StateChanged
+    | SourcePrepared
+    | TableChanged
+    | SnapshotProgressed
+    | TablesLanded
+    | CutPublished
+    | TroubleChanged
+    | StreamProgressed
+)
+
+_FREQUENT = (SnapshotProgressed, StreamProgressed)
+_logger = logging.getLogger("tailrace.connector")
+
+
+def log_event(event: Event) -> None:
+    """Every event is a message of our logger too, its fields as structure; the frequent ones only for debugging."""
+    level = logging.DEBUG if isinstance(event, _FREQUENT) else logging.INFO
+    if _logger.isEnabledFor(level):
+        _logger.log(level, type(event).__name__, extra={"event": _fields(event)})
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    """A cut may have thousands of tables, so only their number is logged; the cuts' own file has them."""
+    if isinstance(event, CutPublished):
+        return {"seq": event.cut.seq, "position": event.text, "tables": len(event.cut.tables)}
+    return asdict(event)

@@ -1,0 +1,203 @@
+"""One lake table in Delta Lake's format.
+
+Every change to the table is one atomic commit whose metadata is the stamp. Delta takes a merge's metadata from the
+session, so tables that are published side by side need a session each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import delta.tables
+import pyarrow as pa
+import pyarrow.compute as pc
+from delta import exceptions
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tailrace.lake.columns import comment, lake_columns
+from tailrace.lake.delta._open_versions import open_version
+from tailrace.lake.door import ConflictError, TableVersion
+from tailrace.lake.frames import frame_of, quote
+from tailrace.lake.stamp import Stamp
+from tailrace.model.following import added_columns
+from tailrace.model.table import Column as TableColumn
+from tailrace.model.table import TableSchema
+
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+SKIP_EMPTY_COMMITS = "spark.databricks.delta.skipRecordingEmptyCommits"
+BOUNDED_TYPES = ("smallint", "int", "bigint", "string")
+"""Types whose order is the same in Arrow and in Spark, and whose values Python passes on unchanged."""
+CONFLICTS = (
+    exceptions.DeltaConcurrentModificationException,
+    exceptions.ConcurrentAppendException,
+    exceptions.ConcurrentDeleteDeleteException,
+    exceptions.ConcurrentDeleteReadException,
+    exceptions.ConcurrentTransactionException,
+    exceptions.ConcurrentWriteException,
+    exceptions.MetadataChangedException,
+    exceptions.ProtocolChangedException,
+)
+"""In Python the particular ones do not derive from the general one."""
+_ODD_NAME = set(" ,;{}()\n\t=")
+
+
+class DeltaTable:
+    """The Delta table in one folder."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self._spark = spark
+        self._path = path
+        self._name = f"delta.{quote(str(path))}"
+
+    def version(self) -> TableVersion | None:
+        commits = self._commits()
+        stamps = (_stamp_in(file) for file in reversed(commits))
+        return TableVersion(int(commits[-1].stem), next(filter(None, stamps), None)) if commits else None
+
+    def _commits(self) -> list[Path]:
+        """Delta's commit files, oldest first. They are looked at directly: Spark takes half a second to say as much,
+        for each table and start."""
+        return sorted((self._path / "_delta_log").glob("*[0-9].json"))
+
+    def land(self, rows: DataFrame, schema: TableSchema, stamp: Stamp) -> int:
+        described = [
+            sf.col(quote(column.name)).alias(column.name, metadata={"comment": comment(column)})
+            for column in schema.columns
+        ]
+        self._replace(rows.select(described), stamp, new_shape=True)
+        return int(self._commits()[-1].stem)
+
+    def _replace(self, rows: DataFrame, stamp: Stamp, *, new_shape: bool) -> None:
+        # An empty table must get its stamp too.
+        rows.sparkSession.conf.set(SKIP_EMPTY_COMMITS, "false")
+        writer = rows.write.format("delta").mode("overwrite").option("userMetadata", stamp.to_json())
+        if not self._commits():
+            for name, value in _properties(rows.columns).items():
+                writer = writer.option(name, value)
+        with _conflicts():
+            writer.option("overwriteSchema", str(new_shape)).save(str(self._path))
+
+    def evolve(self, schema: TableSchema) -> None:
+        added = added_columns(lake_columns(self._read().schema), schema)
+        if added:
+            with _conflicts():
+                self._spark.sql(f"alter table {self._name} add columns ({_ddl(added)})")
+
+    def rows_of(self, keys: pa.Table) -> pa.Table:
+        wanted = frame_of(self._spark, keys)
+        return self._read().join(wanted.hint("broadcast"), list(keys.column_names), "left_semi").toArrow()
+
+    def open(self, version: int, *, keep: bool = False) -> DataFrame:
+        return open_version(self._spark, str(self._path), version, keep=keep)
+
+    def publish(
+        self, states: pa.Table | DataFrame, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False
+    ) -> int:
+        if replaces_all:
+            frame = self._frame(states)
+            kept = frame.where("not _deleted").select([quote(name) for name in schema.names])
+            self._replace(kept, stamp, new_shape=False)
+        elif isinstance(states, pa.Table):
+            self._fold(self._frame(states.drop_columns(["_origin"])), schema, stamp, _bounds(states, schema.key[0]))
+        else:
+            # A merge reads its source twice, and refuses a cached one.
+            states = states.drop("_origin").localCheckpoint()
+            old, key = sf.col("_deleted") | ~sf.col("_fresh"), sf.col(quote(schema.key[0]))
+            found = states.where(old).agg(sf.count("*"), sf.min(key), sf.max(key)).collect()[0]
+            self._fold(states, schema, stamp, (found[1], found[2]) if found[0] else None)
+        return int(self._commits()[-1].stem)
+
+    def _frame(self, states: pa.Table | DataFrame) -> DataFrame:
+        return frame_of(self._spark, states) if isinstance(states, pa.Table) else states
+
+    def _fold(self, states: DataFrame, schema: TableSchema, stamp: Stamp, bounds: tuple[object, object] | None) -> None:
+        with _conflicts():
+            if bounds is None:
+                # Keys that were not there before cannot match: nothing to look for.
+                rows = states.select([quote(name) for name in schema.names])
+                rows.write.format("delta").mode("append").option("userMetadata", stamp.to_json()).save(str(self._path))
+            else:
+                self._merge(states, schema, stamp, bounds)
+
+    def _merge(self, states: DataFrame, schema: TableSchema, stamp: Stamp, bounds: tuple[object, object]) -> None:
+        self._spark.conf.set(USER_METADATA, stamp.to_json())
+        self._spark.conf.set(SKIP_EMPTY_COMMITS, "false")
+        first = sf.col(f"t.{quote(schema.key[0])}")
+        matches = ~sf.col("s._fresh")
+        if schema.column(schema.key[0]).type in BOUNDED_TYPES:
+            matches &= first.between(sf.lit(bounds[0]), sf.lit(bounds[1]))
+        for name in schema.key:
+            matches &= sf.col(f"t.{quote(name)}") == sf.col(f"s.{quote(name)}")
+        updates: dict[str, str | Column] = {quote(name): "null" for name in self._read().columns}
+        inserts: dict[str, str | Column] = {quote(name): _whole(name) for name in schema.names}
+        (
+            delta.tables.DeltaTable.forPath(self._spark, str(self._path))
+            .alias("t")
+            .merge(states.alias("s"), matches)
+            .whenMatchedDelete("s._deleted")
+            .whenMatchedUpdate(set=updates | {quote(name): _kept(name) for name in schema.names})
+            .whenNotMatchedInsert("not s._deleted", inserts)
+            .execute()
+        )
+
+    def _read(self) -> DataFrame:
+        return self._spark.read.format("delta").load(str(self._path))
+
+
+def _properties(columns: Sequence[str]) -> dict[str, str]:
+    """Which features of Delta a new table uses."""
+    properties = {"delta.enableDeletionVectors": "true"}
+    if any(set(name) & _ODD_NAME for name in columns):
+        properties["delta.columnMapping.mode"] = "name"
+    return properties
+
+
+def _stamp_in(commit: Path) -> Stamp | None:
+    """The stamp that a commit carries; None for another writer's."""
+    for line in commit.read_text(encoding="utf-8").splitlines():
+        if '"commitInfo"' in line:
+            return Stamp.from_json(json.loads(line).get("commitInfo", {}).get("userMetadata"))
+    return None
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    try:
+        yield
+    except CONFLICTS as error:
+        raise ConflictError(f"another writer was first: {str(error).splitlines()[0]}") from None
+
+
+def _literal(name: str) -> str:
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _left_out(name: str) -> str:
+    return f"coalesce(array_contains(s._unchanged, {_literal(name)}), false)"
+
+
+def _kept(name: str) -> str:
+    return f"if({_left_out(name)}, t.{quote(name)}, s.{quote(name)})"
+
+
+def _whole(name: str) -> str:
+    # A partial row whose base row is missing would be a hole in the copy: stop instead.
+    message = _literal(f"row is missing in the lake: column {name} has no value")
+    return f"if({_left_out(name)}, raise_error({message}), s.{quote(name)})"
+
+
+def _bounds(states: pa.Table, column: str) -> tuple[object, object] | None:
+    """Smallest and largest key that can match, so that a merge skips files without either; None if none can."""
+    if pc.all(pc.and_(states.column("_fresh"), pc.invert(states.column("_deleted")))).as_py():
+        return None
+    old = states.filter(pc.invert(states.column("_fresh"))).column(column)
+    extremes = pc.min_max(old)
+    return extremes["min"].as_py(), extremes["max"].as_py()
+
+
+def _ddl(columns: Sequence[TableColumn]) -> str:
+    return ", ".join(f"{quote(column.name)} {column.type} comment {_literal(comment(column))}" for column in columns)

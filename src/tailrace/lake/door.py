@@ -1,0 +1,84 @@
+"""The door to a lake: all that the rest of Tailrace may ask of a table in it.
+
+One implementation for each table format, in a folder of its own beside this file; `formats` finds it by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tailrace.errors import TransientError
+from tailrace.lake.stamp import Stamp
+from tailrace.model.table import TableSchema
+
+
+class ConflictError(TransientError):
+    """Another writer changed the table meanwhile. Nothing of ours is in it: look again and try again."""
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """A version of a table and the newest stamp at or before it; no stamp before a snapshot has landed."""
+
+    number: int
+    stamp: Stamp | None
+
+
+class LakeTable(Protocol):
+    """One table of a lake. Only one connector writes it; one thread.
+
+    Every write is one atomic version that carries a stamp, also where no row changes: data and position cannot
+    disagree, whatever instruction we die at. What a call had not finished when we died is not there. A `ConflictError`
+    when another writer came first.
+    """
+
+    def version(self) -> TableVersion | None:
+        """Where the table stands; None when there is none. Versions of other writers pass the stamp on."""
+        ...
+
+    def land(self, rows: DataFrame, schema: TableSchema, stamp: Stamp) -> int:
+        """Make a snapshot's rows the table's whole content and its shape the table's. Creates the table where there is
+        none. Returns the version made."""
+        ...
+
+    def evolve(self, schema: TableSchema) -> None:
+        """Add the columns the table lacks. A definite error for a change of shape that cannot be followed."""
+        ...
+
+    def publish(
+        self, states: pa.Table | DataFrame, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False
+    ) -> int:
+        """Fold in compacted states, a row a key: the schema's columns and `STATE_METADATA`. Returns the version made.
+
+        With `replaces_all` the states are the whole content from now on, and none may take a column from an old row.
+        States are in this process (a `pa.Table`) or on executors (a `DataFrame`)."""
+        ...
+
+    def rows_of(self, keys: pa.Table) -> pa.Table:
+        """The rows with these keys; `keys` has one column for each key column."""
+        ...
+
+    def open(self, version: int, *, keep: bool = False) -> DataFrame:
+        """One version, for ever the same rows; with `keep`, ready to be read again soon. Columns carry the
+        comments of `lake.columns`."""
+        ...
+
+
+class LakeFormat(Protocol):
+    """A table format."""
+
+    name: ClassVar[str]
+
+    def configure(self, builder: Any) -> Any:
+        """A Spark session's builder with what the format needs."""
+        ...
+
+    def table(self, spark: SparkSession, path: Path) -> LakeTable:
+        """The table in this folder, which need not be there yet. Tables that are written side by side need a session
+        each; a table that is only read takes the reader's."""
+        ...

@@ -1,0 +1,40 @@
+"""Small files that are replaced as a whole: a reader sees the old content or the new, also after a power cut."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tailrace.errors import DefiniteError
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Durable when this returns. Only the owner may read it."""
+    draft = path.with_name(path.name + ".new")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+    sync_folder(path.parent)
+
+
+def read_json(path: Path) -> Any:
+    """None when there is no such file. A definite error when it is damaged."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise DefiniteError(f"{path} is damaged", "restore it from a backup") from None
+
+
+def sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

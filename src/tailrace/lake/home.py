@@ -1,0 +1,175 @@
+"""Where a lake keeps what it knows about itself.
+
+    LAKE/public/orders/          a table in the lake's format
+    LAKE/_tailrace/source.json   which source this is a copy of, and what was claimed there
+    LAKE/_tailrace/log/          the transaction log
+    LAKE/_tailrace/cuts.jsonl    published cuts
+    LAKE/_tailrace/tables.json   the state of every table
+    LAKE/_tailrace/requests/     what people asked the connector for and it has not taken up yet
+    LAKE/_tailrace/state.json    the connector's state
+    LAKE/_tailrace/lock          held by the running connector
+
+`source.json` is written before anything is made at the source: a slot of ours that nothing on disk names
+would hold back the server's WAL for ever.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tailrace.errors import DefiniteError
+from tailrace.lake.cuts import Cuts
+from tailrace.lake.files import sync_folder, write_json
+from tailrace.lake.requests import Requests
+from tailrace.lake.table_states import TableStates
+from tailrace.model.table import TableId
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """The source a lake belongs to, and the format of its tables. Stored once."""
+
+    identity: Mapping[str, str]
+    claim: Mapping[str, Any]
+    """What the source made for us, in its own words."""
+    format: str
+
+    @property
+    def kind(self) -> str:
+        return self.identity["source"]
+
+
+class LakeHome:
+    """The folders and files of one lake."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._own = self.path / "_tailrace"
+        self.log = self._own / "log"
+        self.spark_log = self._own / "spark.log"
+        self.messages = self._own / "tailrace.log"
+        self.state_file = self._own / "state.json"
+        self.cuts = Cuts(self._own / "cuts.jsonl")
+        self.tables = TableStates(self._own / "tables.json")
+        self.requests = Requests(self._own / "requests")
+
+    @classmethod
+    def create(cls, path: Path) -> LakeHome:
+        """The home at `path`, made where there is none."""
+        home = cls(path)
+        _require_folder(home.path)
+        if home.path.is_dir() and not home._own.is_dir() and any(home.path.iterdir()):
+            raise DefiniteError(f"{path} is not empty and not a lake of Tailrace", "name an empty or a new folder")
+        try:
+            home._own.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DefiniteError(f"cannot create {path}: {error.strerror}", "choose a folder you may write to") from None
+        return home
+
+    @classmethod
+    def find(cls, path: Path) -> LakeHome:
+        """The home at `path`, which must be a lake."""
+        home = cls(path)
+        _require_folder(home.path)
+        if home.source() is None:
+            raise DefiniteError(f"{path} is not a lake of Tailrace", f"make one with: tailrace sync DSN {path}")
+        return home
+
+    def table_path(self, table: TableId) -> Path:
+        return self.path / _file_name(table.namespace) / _file_name(table.name)
+
+    def table_named(self, name: str) -> TableId:
+        """The table a person means by `namespace.name` or, where only one has it, by `name`."""
+        known = list(self.tables.load())
+        found = [table for table in known if name == str(table)] or [table for table in known if name == table.name]
+        if len(found) != 1:
+            what = f"several tables are called {name}" if found else f"the lake has no table {name}"
+            raise DefiniteError(what, f"it has {', '.join(map(str, found or known)) or 'none yet'}")
+        return found[0]
+
+    def source(self) -> SourceRecord | None:
+        """What this lake is a copy of; None for a new one."""
+        try:
+            return SourceRecord(**json.loads((self._own / "source.json").read_bytes()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):
+            raise DefiniteError(f"{self._own / 'source.json'} is damaged", "restore it from a backup") from None
+
+    def require_identity(self, identity: Mapping[str, str]) -> None:
+        """A definite error if this is the lake of another source."""
+        found = self.source()
+        if found is None or dict(found.identity) == dict(identity):
+            return
+        theirs, ours = found.identity.get("database"), identity.get("database")
+        raise DefiniteError(
+            f"{self.path} is a copy of database {theirs} of another server ({_words(found.identity)})"
+            if theirs == ours
+            else f"{self.path} is a copy of database {theirs}, not of {ours}",
+            "name another folder for this database",
+        )
+
+    def store_source(self, record: SourceRecord) -> None:
+        """Durable when this returns."""
+        write_json(self._own / "source.json", asdict(record))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Held by the one connector that writes this lake; freed by the kernel when it dies."""
+        descriptor = os.open(self._own / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(descriptor, 32, 0).decode() or "?"
+                raise DefiniteError(
+                    f"{self.path} is in use by another tailrace (pid {holder})", "wait for it or stop it"
+                ) from None
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+            sync_folder(self._own)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def holder(self) -> int | None:
+        """The process that writes this lake now, if one does."""
+        try:
+            descriptor = os.open(self._own / "lock", os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(os.pread(descriptor, 32, 0) or 0)
+        finally:
+            os.close(descriptor)
+        return None
+
+
+def _require_folder(path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise DefiniteError(f"{path} is a file, not a folder", "name a folder for the lake")
+
+
+def _words(identity: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in identity.items() if name not in ("source", "database"))
+
+
+def _file_name(name: str) -> str:
+    """A name as part of a path: what is not plain is written as `~` and its code."""
+    if _PLAIN.fullmatch(name):
+        return name
+    return "".join(
+        c if (c.isalnum() and c.isascii()) or (c == "_" and i) else f"~{ord(c):x}~" for i, c in enumerate(name)
+    )

@@ -1,0 +1,37 @@
+"""The states of a lake's tables: one file, replaced as a whole.
+
+The connector writes it, before what it says takes effect; any process reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from tailrace.errors import DefiniteError
+from tailrace.lake.files import read_json, write_json
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord, TableState
+
+
+class TableStates:
+    """`tables.json`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> dict[TableId, TableRecord]:
+        """Every table the lake knows; none for a new lake."""
+        try:
+            return {
+                TableId(each.pop("namespace"), each.pop("name")): TableRecord(TableState(each.pop("state")), **each)
+                for each in read_json(self._path) or []
+            }
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise DefiniteError(f"{self._path} is damaged", "restore it from a backup") from None
+
+    def store(self, tables: Mapping[TableId, TableRecord]) -> None:
+        """Durable when this returns."""
+        listed = [asdict(table) | asdict(record) for table, record in sorted(tables.items())]
+        write_json(self._path, listed)

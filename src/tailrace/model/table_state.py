@@ -1,0 +1,43 @@
+"""The life of a table in a lake: one state, one record, both durable in one file of the lake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class TableState(StrEnum):
+    """Set by the connector, stored in `tables.json` before it takes effect."""
+
+    PENDING = "pending"
+    """Chosen, not copied yet. Next: snapshotting, or errored."""
+    SNAPSHOTTING = "snapshotting"
+    """Its rows are being copied for the first time. Next: live, or errored. A restart finds it and copies again."""
+    LIVE = "live"
+    """In every cut; follows the log. Set after the first cut that has it. Next: resyncing, errored or removed."""
+    RESYNCING = "resyncing"
+    """Waits for or is in a copy that replaces its rows; its last good version stays. Next: live, or errored."""
+    ERRORED = "errored"
+    """A definite error stopped it; the reason says which. Its last good version stays; cuts, retention and the other
+    tables pass over it. Next: resyncing when a person asks for it, or when what the error named has been fixed."""
+    REMOVED = "removed"
+    """No longer chosen. Its last version stays; nothing follows it. Next: resyncing when it is chosen again."""
+
+
+COPYING = (TableState.PENDING, TableState.SNAPSHOTTING, TableState.RESYNCING)
+"""States from which a copy leads to LIVE."""
+
+
+@dataclass(frozen=True)
+class TableRecord:
+    """What is known of one table. Stored."""
+
+    state: TableState
+    reason: str | None = None
+    hint: str | None = None
+    copy: int = 0
+    """How many copies of its rows have been started. To a reader of cuts, each copy is another table."""
+    relation: int = 0
+    """The source's number for the table that was copied; 0 before."""
+    is_refused: bool = False
+    """The source's definition of the table caused the error: looked at again at every start."""

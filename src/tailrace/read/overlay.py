@@ -1,0 +1,61 @@
+"""A table as of a commit that is not published yet: the published rows with newer states laid over.
+
+base   k1 k2 k3            published version
+tail   k2' k3 deleted k4   compacted states of the log after it
+view   k1 k2' k4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tailrace.changes.moves import fill_moved
+from tailrace.lake.frames import frame_of, quote
+from tailrace.model.table import TableSchema
+
+
+def overlay(spark: SparkSession, base: DataFrame, states: pa.Table, schema: TableSchema) -> DataFrame:
+    """`base` with `states` laid over, lazily; columns that only one side has are null in the other."""
+    key = schema.key
+    states = fill_moved(states, schema, lambda keys: _rows_of(spark, base, keys))
+    touched = states.filter(pc.invert(states.column("_fresh"))).select(list(key))
+    kept = base
+    if touched.num_rows:
+        kept = base.join(frame_of(spark, touched).hint("broadcast"), list(key), "left_anti")
+    upserts = states.filter(pc.invert(states.column("_deleted"))).drop_columns(["_deleted", "_fresh", "_origin"])
+    partial = pc.is_valid(upserts.column("_unchanged"))
+    whole = upserts.filter(pc.invert(partial)).drop_columns(["_unchanged"])
+    kept = _union(kept, frame_of(spark, whole) if whole.num_rows else None)
+    completed = _completed(spark, base, upserts.filter(partial), key)
+    return _union(kept, completed)
+
+
+def _union(frame: DataFrame, other: DataFrame | None) -> DataFrame:
+    return frame if other is None else frame.unionByName(other, allowMissingColumns=True)
+
+
+def _completed(spark: SparkSession, base: DataFrame, partial: pa.Table, key: Sequence[str]) -> DataFrame | None:
+    """Rows that left columns out, filled from the published row of the same key."""
+    if not partial.num_rows:
+        return None
+    newer = frame_of(spark, partial).alias("newer").hint("broadcast")
+    joined = base.alias("base").join(newer, [sf.col(f"base.{quote(k)}") == sf.col(f"newer.{quote(k)}") for k in key])
+    columns = []
+    for name in partial.column_names:
+        if name == "_unchanged":
+            continue
+        value = sf.col(f"newer.{quote(name)}")
+        if name in base.columns:
+            left_out = sf.coalesce(sf.array_contains("newer._unchanged", name), sf.lit(False))
+            value = sf.when(left_out, sf.col(f"base.{quote(name)}")).otherwise(value)
+        columns.append(value.alias(name))
+    return joined.select(columns)
+
+
+def _rows_of(spark: SparkSession, base: DataFrame, keys: pa.Table) -> pa.Table:
+    return base.join(frame_of(spark, keys).hint("broadcast"), list(keys.column_names), "left_semi").toArrow()

@@ -1,0 +1,176 @@
+"""A full snapshot: some tables as of one point of the source, read in parallel.
+
+All tables are read under one consistent state of the database and each becomes one lake version stamped with that
+state's position P. Changes from P on are in the log already, because capture has been running since before P.
+
+A table that cannot be copied is a failure of that table; the others are copied. What survives a crash: tables whose
+version is there. The others are read again under a new snapshot at a later P'. Each table continues from its own P.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.failpoint import failpoint
+from tailrace.lake.door import LakeTable, TableVersion
+from tailrace.lake.stamp import Stamp
+from tailrace.model.table import TableId
+from tailrace.source.door import Chunk, SnapshotPoint, Source, SourceTable
+from tailrace.spark.chunks import read_chunks
+from tailrace.spark.task_errors import errors_received, is_spark_gone, unexpected
+
+ATTEMPTS = 5
+PAUSE_SECONDS = 0.5
+
+logger = logging.getLogger(__name__)
+
+
+class CancelledError(TransientError):
+    """The snapshot was told to stop."""
+
+
+@dataclass(frozen=True)
+class TableProgress:
+    """How much of one table has been read."""
+
+    table: TableId
+    chunks_done: int
+    chunks: int
+    rows_estimated: int
+
+
+@dataclass(frozen=True)
+class SnapshotPlan:
+    """What to copy and how."""
+
+    source: Source
+    open_table: Callable[[TableId], LakeTable]
+    tables: Mapping[TableId, int]
+    """Each table and the number of this copy of it."""
+    chunk_bytes_max: int
+    in_parallel: int
+
+
+class FullSnapshot:
+    """One run over some tables. `run` in one thread; everything else from any."""
+
+    def __init__(self, spark: SparkSession, plan: SnapshotPlan) -> None:
+        self._spark = spark
+        self._plan = plan
+        self._described: dict[TableId, SourceTable] = {}
+        self._chunks: dict[TableId, list[Chunk]] = {}
+        self._cancelled = threading.Event()
+        self.landed: dict[TableId, TableVersion] = {}
+        """Tables that are copied, each with its stamp."""
+        self.failed: dict[TableId, TailraceError] = {}
+        """Tables that cannot be copied, and why."""
+
+    def run(self) -> None:
+        """Copy all tables. A transient error when some are left that may succeed later."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with self._plan.source.snapshot() as point:
+                    self._describe()
+                    self._copy_all(point)
+                return
+            except TransientError as error:
+                # A table was rewritten meanwhile, or the connection broke: what has landed stays.
+                if attempt == ATTEMPTS or self._cancelled.wait(PAUSE_SECONDS * 2**attempt):
+                    raise
+                logger.warning("snapshot tried again", extra={"reason": error.message, "attempt": attempt})
+
+    def cancel(self) -> None:
+        """Stop soon; `run` then raises `CancelledError`, or what stopping broke."""
+        self._cancelled.set()
+        with suppress(Py4JError, ConnectionError):  # A Spark that is gone has no jobs left.
+            for table in self._plan.tables:
+                self._spark.sparkContext.cancelJobGroup(_group(table))
+
+    @property
+    def pending(self) -> list[TableId]:
+        return [table for table in self._plan.tables if table not in self.landed and table not in self.failed]
+
+    def progress(self) -> list[TableProgress]:
+        """How far each table is."""
+        return [
+            TableProgress(table, self._chunks_done(table), len(self._chunks[table]), found.rows_estimated)
+            for table, found in list(self._described.items())
+            if table in self._chunks
+        ]
+
+    def _describe(self) -> None:
+        """Look at the tables after the snapshot was taken: a partition made before it must not be missed."""
+        found = self._plan.source.describe(self.pending)
+        for table in self.pending:
+            problem = found[table].problem if table in found else None
+            if table not in found:
+                hint = f"leave it out with --exclude {table}"
+                self.failed[table] = DefiniteError(f"table {table} is gone from the source", hint, str(table))
+            elif problem is not None:
+                self.failed[table] = DefiniteError(problem.message, problem.hint, str(table))
+            else:
+                self._described[table] = found[table]
+                self._chunks[table] = self._plan.source.chunks(found[table], self._plan.chunk_bytes_max)
+
+    def _copy_all(self, point: SnapshotPoint) -> None:
+        left: TransientError | None = None
+        with ThreadPoolExecutor(self._plan.in_parallel, thread_name_prefix="copy") as pool:
+            copies = {pool.submit(self._copy, table, point): table for table in self.pending}
+            for copy in as_completed(copies):
+                table = copies[copy]
+                try:
+                    self.landed[table] = copy.result()
+                    failpoint("snapshot.table.copied")
+                except TransientError as error:
+                    left = error
+                except DefiniteError as error:
+                    self.failed[table] = error
+        if left is not None:
+            raise left
+
+    def _copy(self, table: TableId, point: SnapshotPoint) -> TableVersion:
+        if self._cancelled.is_set():
+            raise CancelledError("stopped")
+        schema = self._described[table].schema
+        stamp = Stamp(point.position, schema.relation, self._plan.tables[table])
+        self._spark.sparkContext.setJobGroup(_group(table), f"snapshot of {table}")
+        try:
+            lake_table = self._plan.open_table(table)
+            rows = read_chunks(self._spark, self._plan.source, point, self._chunks[table], schema)
+            with errors_received():
+                return TableVersion(lake_table.land(rows, schema, stamp), stamp)
+        except TailraceError:
+            raise
+        except Exception as error:
+            if self._cancelled.is_set():
+                raise CancelledError("stopped") from None
+            if is_spark_gone(error):
+                raise
+            logger.exception("copy failed", extra={"table": str(table)})
+            raise unexpected(error, str(table)) from None
+
+    def _chunks_done(self, table: TableId) -> int:
+        """From Spark's own count of finished tasks: the stage that has one task a chunk."""
+        chunks = len(self._chunks[table])
+        if table in self.landed:
+            return chunks
+        tracker = self._spark.sparkContext.statusTracker()
+        done = 0
+        for job in tracker.getJobIdsForGroup(_group(table)):
+            info = tracker.getJobInfo(job)
+            stages = [tracker.getStageInfo(stage) for stage in (info.stageIds if info else ())]
+            done = max([done, *(stage.numCompletedTasks for stage in stages if stage and stage.numTasks == chunks)])
+        return min(done, chunks)
+
+
+def _group(table: TableId) -> str:
+    return f"tailrace snapshot {table}"

@@ -1,0 +1,188 @@
+"""The door to a source database: all that the rest of Tailrace may ask of one.
+
+One implementation for each kind of database, in a folder of its own beside this file; `kinds` finds it by name. A
+source is a handful of plain arguments: it is made again from them in the capture process and on Spark's executors.
+
+Outside `source/`, a position is a `SourcePosition` whose detail is passed on unread, a claim is a mapping that is
+stored and given back, and a chunk is a value that is handed out and given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from tailrace.log.writer import LogWriter
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableId, TableSchema
+from tailrace.source.control import CaptureControl
+
+Claim = Mapping[str, Any]
+"""What a lake's connector has made or will make at the source, in the source's own words. JSON."""
+Chunk = Any
+"""A disjoint part of a table's rows. Can be pickled."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why something cannot be done, and what a person can do about it, if possible as a line to paste."""
+
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table as the source describes it now."""
+
+    schema: TableSchema
+    rows_estimated: int
+    problem: Problem | None = None
+    """Why it cannot be copied exactly; None where it can."""
+    detail: Any = None
+    """What only the source reads."""
+
+    @property
+    def table(self) -> TableId:
+        return self.schema.table
+
+
+@dataclass(frozen=True)
+class SnapshotPoint:
+    """A state of the whole database under which chunks can be read."""
+
+    position: SourcePosition
+    """What `Source.shown_up_to` says of it is exactly what the chunks show."""
+    token: str
+    """How readers in other processes join it."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding of a preflight check. `ok` is None where it is worth knowing but does not stop a copy."""
+
+    name: str
+    ok: bool | None
+    found: str
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What `Source.prepare` did."""
+
+    done: Sequence[str]
+    """For a person, a line each; empty when everything was there."""
+    refused: Mapping[TableId, Problem]
+    """Tables whose changes the source will not send, and why."""
+
+
+class Source(Protocol):
+    """One source database. Any thread may call; a call that fails raises a transient or a definite error.
+
+    A definite error that concerns one table names it.
+    """
+
+    kind: ClassVar[str]
+    """The name under which `kinds` knows this class."""
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """`type(self)(**arguments)` is the same source in another process. JSON. May hold secrets."""
+        ...
+
+    def identify(self) -> Mapping[str, str]:
+        """Which database this is, whatever address it is reached at. A definite error unless changes can be captured
+        from it. A log and a lake belong to one identity for ever. Has `source`, the kind, and `database`, a name."""
+        ...
+
+    def claim(self, stored: Claim | None) -> Claim:
+        """Names for what `prepare` will make, chosen once; the caller stores them before anything is made, so that
+        nothing is ever left at the source that no lake knows of. Given a stored claim, checks that it still fits the
+        arguments and the server, and returns it."""
+        ...
+
+    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
+        """The tables that the patterns choose (none: all), by name, those with a problem included.
+
+        A definite error for a pattern that names nothing, and when nothing is chosen."""
+        ...
+
+    def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
+        """Those of the tables whose changes do not reach us at present: what happened to them meanwhile is lost."""
+        ...
+
+    def prepare(self, claim: Claim, tables: Sequence[TableId], resume: SourcePosition | None) -> Prepared:
+        """Make the source keep and send these tables' changes from now on, or from `resume`, where the log ends.
+
+        Can be called again at any time; changes only what is missing. A definite error when changes after
+        `resume` are gone."""
+        ...
+
+    def drop(self, claim: Claim) -> list[str]:
+        """Remove what `prepare` made, and only that; says what was done, a line each."""
+        ...
+
+    def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
+        """Append changes to the log until told to stop. Runs in a process of its own.
+
+        Continues after every transaction that the log has, and drops what it has already, by the position of its
+        commit. Tells the source only of what is durable. Transient errors are reported and tried again."""
+        ...
+
+    def now(self) -> SourcePosition:
+        """A position at or after every transaction that has committed, and that capture will report as reached when it
+        has them, also if nothing is ever committed again."""
+        ...
+
+    def lag_bytes(self, ordinal: int) -> int | None:
+        """About how much of the source's own log lies after this; None where it does not count in bytes."""
+        ...
+
+    @staticmethod
+    def parse(text: str) -> SourcePosition:
+        """What a person wrote, as `format` writes it. ValueError for anything else."""
+        ...
+
+    @staticmethod
+    def format(position: SourcePosition) -> str:
+        """For a person."""
+        ...
+
+    @staticmethod
+    def shown_up_to(position: SourcePosition) -> int:
+        """A snapshot at `position` shows the transactions whose commit has at most this ordinal, and no other."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[SnapshotPoint]:
+        """One consistent state of the database, valid inside the `with`; nothing of it is left after a crash."""
+        ...
+
+    def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
+        """The tables as they are now; one that is gone is missing."""
+        ...
+
+    def chunks(self, table: SourceTable, bytes_max: int) -> list[Chunk]:
+        """The table's rows in parts of about this size: all rows, each once. At least one chunk.
+
+        `table` must have been described after the snapshot was taken."""
+        ...
+
+    def read_chunk(self, point: SnapshotPoint, chunk: Chunk, schema: TableSchema) -> Iterator[Any]:
+        """The chunk's rows as record batches, `row_schema(schema)`. Runs on an executor.
+
+        A transient error when the table was rewritten since the snapshot, which then does not show it any more."""
+        ...
+
+    @staticmethod
+    def decode(records: Any, schema: TableSchema) -> Any:
+        """A batch of log records of one table and one shape as changes, `change_schema(schema)`, row for row.
+
+        A value that its lake type cannot hold exactly is a definite error, never null or a neighbouring value."""
+        ...
+
+    def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
+        """Everything that stands between this database and its copy, found without changing anything."""
+        ...

@@ -1,0 +1,49 @@
+"""The kinds of source there are, by name. The only place that knows particular databases, and only when asked."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from tailrace.errors import DefiniteError
+from tailrace.source.door import Source
+
+_KINDS = {"postgres": "tailrace.source.postgres.source:PostgresSource"}
+_SCHEMES = {"postgresql": "postgres", "postgres": "postgres"}
+
+
+def register(kind: str, path: str) -> None:
+    """Make another kind known to this process: `module:Class`."""
+    _KINDS[kind] = path
+
+
+def source_class(kind: str) -> type[Source]:
+    """The class of a kind. Needs no connection: decodes, parses and formats."""
+    if kind not in _KINDS:
+        raise DefiniteError(f"unknown kind of source {kind!r}", f"known are {', '.join(sorted(_KINDS))}")
+    return load(_KINDS[kind])
+
+
+def load(path: str) -> type[Source]:
+    """The class at `module:Class`."""
+    module, _, name = path.partition(":")
+    loaded: type[Source] = getattr(import_module(module), name)
+    return loaded
+
+
+def path_of(source: Source) -> str:
+    """Where `load` finds the class of a source."""
+    return f"{type(source).__module__}:{type(source).__qualname__}"
+
+
+def source_of(dsn: str, **options: Any) -> Source:
+    """The source that a connection string names. Without a scheme it is taken for Postgres's `key=value` form."""
+    scheme, separator, _ = dsn.partition("://")
+    kind = _SCHEMES.get(scheme) if separator else "postgres"
+    if kind is None:
+        raise DefiniteError(
+            f"{scheme}:// is no source that Tailrace reads",
+            "it looks like postgresql://user:password@host:5432/database",
+        )
+    source: Source = source_class(kind)(dsn=dsn, **options)  # type: ignore[call-arg]
+    return source

@@ -1,0 +1,257 @@
+"""What the server's catalog knows of the tables to copy: where their rows lie and how a row is recognised.
+
+The catalog shows the present; the stream tells of the past. So a shape that comes with the
+stream is made from its relation message (`schema_from_relation`) and only what the message lacks is
+looked up. Both ways give equal schemas for an unchanged table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.source.postgres._messages import Relation
+from tailrace.source.postgres._patterns import TABLE_KINDS, Candidate, choose, obstacle
+from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._types import TypeInfo, lake_type
+
+QUERIES = load("catalog.sql")
+
+
+@dataclass(frozen=True)
+class DeclaredType:
+    """A type with a modifier, as a column declares it."""
+
+    type: TypeInfo
+    typmod: int
+    source_type: str
+    """As Postgres writes it: `numeric(12,2)`."""
+
+    @property
+    def lake(self) -> str:
+        return lake_type(self.type, self.typmod)
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    name: str
+    type: DeclaredType
+    is_generated: bool
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table that stores rows: an ordinary table, or a leaf partition."""
+
+    table: TableId
+    relation: int
+    obstacle: str | None
+    replica_identity: str
+    identity_key: frozenset[str]
+    blocks: int
+    size_bytes: int
+    """With its TOAST table."""
+    rows_estimated: int
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """A table as the catalog describes it now."""
+
+    table: TableId
+    relation: int
+    replica_identity: str
+    """`d` default (the primary key), `i` an index, `f` full, `n` nothing."""
+    primary_key: frozenset[str]
+    identity_key: frozenset[str]
+    """The columns that every update and delete in the stream is sure to carry; empty under `n`."""
+    columns: tuple[ColumnInfo, ...]
+    parts: tuple[Part, ...]
+    server_version: int
+    obstacle: str | None = None
+    """Why its changes cannot be captured, for a person; None where they can."""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(part.size_bytes for part in self.parts)
+
+    @property
+    def rows_estimated(self) -> int:
+        return sum(part.rows_estimated for part in self.parts)
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """Key columns by relation."""
+
+    primary: Mapping[int, frozenset[str]]
+    immediate: Mapping[int, frozenset[str]]
+    """Primary keys that are not deferrable: only their rows can be told apart within a transaction."""
+    identity: Mapping[int, frozenset[str]]
+
+    def of(self, relation: int, replica_identity: str) -> frozenset[str]:
+        chosen = {"d": self.immediate, "i": self.identity, "f": self.immediate}.get(replica_identity, {})
+        return chosen.get(relation, frozenset())
+
+
+def candidates(conn: psycopg.Connection) -> list[Candidate]:
+    """Every relation of the database that a pattern may name."""
+    return [
+        Candidate(TableId(namespace, name), relation, obstacle(kind, persistence, is_partition), kind in TABLE_KINDS)
+        for relation, namespace, name, kind, persistence, is_partition in conn.execute(QUERIES["relations"])
+    ]
+
+
+def list_tables(conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str] = ()) -> list[TableInfo]:
+    """The tables that the patterns choose, by name. A pattern that names nothing is a definite error."""
+    return _infos(conn, choose(candidates(conn), include, exclude))
+
+
+def find_tables(conn: psycopg.Connection, tables: Collection[TableId]) -> list[TableInfo]:
+    """Those of the tables that are there, by name, also if their changes cannot be captured any more."""
+    return _infos(conn, [found for found in candidates(conn) if found.table in tables and found.is_table])
+
+
+def _infos(conn: psycopg.Connection, chosen: Sequence[Candidate]) -> list[TableInfo]:
+    by_oid = {found.relation: found for found in chosen}
+    oids = list(by_oid)
+    parts = conn.execute(QUERIES["parts"], {"oids": oids}).fetchall()
+    keys = _keys(conn, oids + [row[1] for row in parts])
+    columns = _columns(conn, oids)
+    by_table = defaultdict(list)
+    for table, *row in parts:
+        by_table[table].append(_part(row, keys))
+    infos = [
+        TableInfo(
+            table=by_oid[oid].table,
+            relation=oid,
+            replica_identity=identity,
+            primary_key=keys.primary.get(oid, frozenset()),
+            identity_key=keys.of(oid, identity),
+            columns=tuple(columns[oid]),
+            parts=tuple(by_table[oid]),
+            server_version=conn.info.server_version,
+            obstacle=by_oid[oid].obstacle,
+        )
+        for oid, identity in conn.execute(QUERIES["tables"], {"oids": oids})
+    ]
+    return sorted(infos, key=lambda info: info.table)
+
+
+def primary_key(conn: psycopg.Connection, relation: int) -> frozenset[str]:
+    """The columns of a table's primary key; none if there is none."""
+    return _keys(conn, [relation]).primary.get(relation, frozenset())
+
+
+def declared_types(
+    conn: psycopg.Connection, declared: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int], DeclaredType]:
+    """Look up types by (oid, modifier). A type that was dropped since has no name and becomes text."""
+    pairs = list(set(declared))
+    oids = [oid for oid, _ in pairs]
+    types = type_info(conn, oids)
+    named = conn.execute(QUERIES["type_names"], {"oids": oids, "typmods": [typmod for _, typmod in pairs]})
+    return {(oid, typmod): DeclaredType(types[oid], typmod, name) for oid, typmod, name in named}
+
+
+def type_info(conn: psycopg.Connection, oids: Iterable[int]) -> dict[int, TypeInfo]:
+    """Look up types by oid, domains with all they are made of."""
+    wanted = list(set(oids))
+    rows = {row[0]: row for row in conn.execute(QUERIES["types"], {"oids": wanted})}
+
+    def build(oid: int) -> TypeInfo:
+        if oid not in rows:
+            return TypeInfo(oid, "unknown")
+        _, name, base, base_typmod = rows[oid]
+        return TypeInfo(oid, name, build(base), base_typmod) if base else TypeInfo(oid, name)
+
+    return {oid: build(oid) for oid in wanted}
+
+
+def schema_of(info: TableInfo) -> TableSchema:
+    """The table's shape as the stream will tell it: generated columns are not in the stream."""
+    columns = tuple(
+        Column(column.name, column.type.lake, column.type.source_type, column.number)
+        for column in info.columns
+        if not column.is_generated
+    )
+    key = tuple(column.name for column in columns if column.name in info.identity_key)
+    return TableSchema(info.table, info.relation, columns, key)
+
+
+def describe_relation(conn: psycopg.Connection, relation: Relation) -> TableSchema:
+    """The shape a relation message announces, with what the message lacks looked up."""
+    types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
+    key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
+    schema = schema_from_relation(relation, types, key)
+    rows = conn.execute(QUERIES["numbers"], {"oid": relation.oid}).fetchall()
+    known = {name: (number, missing) for name, number, missing in rows}
+    return replace(
+        schema, columns=tuple(_numbered(column, *known.get(column.name, (0, None))) for column in schema.columns)
+    )
+
+
+def _numbered(column: Column, number: int, missing: str | None) -> Column:
+    return replace(column, number=number, missing=missing)
+
+
+def schema_from_relation(
+    relation: Relation, types: Mapping[tuple[int, int], DeclaredType], primary_key: frozenset[str]
+) -> TableSchema:
+    """A table's shape at the point of the stream where this relation message stands.
+
+    The primary key counts only under replica identity full, where the message marks every column.
+    """
+    declared = [(column.name, types[column.type_oid, column.typmod]) for column in relation.columns]
+    columns = tuple(Column(name, type_.lake, type_.source_type) for name, type_ in declared)
+    marked = frozenset(column.name for column in relation.columns if column.is_key)
+    identity = primary_key if relation.replica_identity == "f" else marked
+    key = tuple(column.name for column in columns if column.name in identity)
+    return TableSchema(TableId(relation.namespace, relation.name), relation.oid, columns, key)
+
+
+def quoted(table: TableId) -> str:
+    """The table's name as SQL."""
+    return sql.Identifier(table.namespace, table.name).as_string(None)
+
+
+def _keys(conn: psycopg.Connection, oids: Sequence[int]) -> _Keys:
+    primary, immediate, identity = {}, {}, {}
+    for relation, is_primary, is_identity, is_immediate, names in conn.execute(QUERIES["keys"], {"oids": list(oids)}):
+        if is_primary:
+            primary[relation] = frozenset(names)
+            if is_immediate:
+                immediate[relation] = frozenset(names)
+        if is_identity:
+            identity[relation] = frozenset(names)
+    return _Keys(primary, immediate, identity)
+
+
+def _columns(conn: psycopg.Connection, oids: Sequence[int]) -> Mapping[int, list[ColumnInfo]]:
+    rows = conn.execute(QUERIES["columns"], {"oids": list(oids)}).fetchall()
+    types = declared_types(conn, [(type_oid, typmod) for _, _, type_oid, typmod, _, _ in rows])
+    found: dict[int, list[ColumnInfo]] = defaultdict(list)
+    for relation, name, type_oid, typmod, is_generated, number in rows:
+        found[relation].append(ColumnInfo(name, types[type_oid, typmod], is_generated, number))
+    return found
+
+
+def _part(row: Sequence[Any], keys: _Keys) -> Part:
+    relation, namespace, name, kind, persistence, identity, blocks, size_bytes, rows_estimated = row
+    return Part(
+        table=TableId(namespace, name),
+        relation=relation,
+        obstacle=obstacle(kind, persistence, is_partition=False),
+        replica_identity=identity,
+        identity_key=keys.of(relation, identity),
+        blocks=blocks,
+        size_bytes=size_bytes,
+        rows_estimated=rows_estimated,
+    )

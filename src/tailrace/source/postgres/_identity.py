@@ -1,0 +1,94 @@
+"""Which server and database this is, and whether changes can be streamed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import psycopg
+
+from tailrace.errors import DefiniteError
+from tailrace.source.postgres._connection import connect, missing_replication
+from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres._queries import load
+
+QUERIES = load("replication.sql")
+VERSION_MIN = 120000
+PAGE_HEADERS_BYTES = (24, 40)
+"""Of an ordinary page, and of the first page of a WAL file."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A database cluster is known by its system identifier, not by its address."""
+
+    system_identifier: str
+    timeline: int
+    database: str
+
+    @property
+    def log_identity(self) -> dict[str, str]:
+        """What a log and a lake must agree on."""
+        return {"source": "postgres", "system_identifier": self.system_identifier, "database": self.database}
+
+
+def identify(replication_conn: psycopg.Connection) -> Identity:
+    row = replication_conn.execute("IDENTIFY_SYSTEM").fetchone()
+    assert row is not None
+    return Identity(system_identifier=str(row[0]), timeline=int(row[1]), database=str(row[3]))
+
+
+def require_identity(known: Mapping[str, str], found: Identity) -> None:
+    """A server at the same address may be another one than the log was written from."""
+    if dict(known) != found.log_identity:
+        raise DefiniteError(
+            f"the server is system {found.system_identifier}, database {found.database}; the log is of system "
+            f"{known.get('system_identifier')}, database {known.get('database')}",
+            "connect to the database that the log was written from, or start a new lake in an empty folder",
+        )
+
+
+def require_timeline(known: int, found: int) -> None:
+    """A promoted standby may lack the end of what we have read, and reuse its positions for other changes."""
+    if found != known:
+        raise DefiniteError(
+            f"the server is on timeline {found}, not {known}: after a failover it may lack changes that we have",
+            "start a new lake in an empty folder",
+        )
+
+
+def require_streaming(conn: psycopg.Connection, dsn: str) -> Identity:
+    """Who the server is; a definite error unless it can stream changes to this user."""
+    row = conn.execute(QUERIES["server"]).fetchone()
+    assert row is not None
+    _, version, wal_level, in_recovery, may_replicate = row
+    if version < VERSION_MIN:
+        raise DefiniteError(f"Postgres {version // 10000} is too old", "Tailrace needs Postgres 12 or newer")
+    if wal_level != "logical":
+        raise DefiniteError(
+            f"the server's wal_level is {wal_level}, not logical",
+            "alter system set wal_level = logical; then restart the server",
+        )
+    if in_recovery:
+        raise DefiniteError("the server is a standby", "connect to the primary")
+    if not may_replicate:
+        raise missing_replication(dsn)
+    with connect(dsn, replication=True) as replication_conn:
+        return identify(replication_conn)
+
+
+def wal_position(conn: psycopg.Connection) -> Lsn:
+    """Where the server's log ends now: every transaction committed before has its commit record below."""
+    row = conn.execute(QUERIES["wal_position"]).fetchone()
+    assert row is not None
+    return end_of_records(Lsn.parse(row[0]), row[1])
+
+
+def end_of_records(insert_lsn: Lsn, block_bytes: int) -> Lsn:
+    """The end of the last record, as a walsender reports it.
+
+    Where the last record fills its page, the insert position is already after the next page's
+    header; an idle server never reports a position there.
+    """
+    in_page = insert_lsn % block_bytes
+    return Lsn(insert_lsn - in_page) if in_page in PAGE_HEADERS_BYTES else insert_lsn

@@ -1,0 +1,79 @@
+"""Which tables a person means by `public.*`, `orders` or `sales_*.order?`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tailrace.errors import DefiniteError
+from tailrace.model.table import TableId
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A relation that a pattern may name, whether or not it can be copied."""
+
+    table: TableId
+    relation: int
+    obstacle: str | None
+    """Why its changes cannot be captured, for a person; None where they can."""
+    is_table: bool
+    """Neither a view nor a foreign table."""
+
+
+TABLE_KINDS = "rp"
+"""`relkind` of an ordinary and of a partitioned table."""
+
+
+def obstacle(kind: str, persistence: str, is_partition: bool) -> str | None:
+    """What keeps a relation (`relkind`, `relpersistence`, `relispartition`) from being copied by its own name."""
+    if kind in "vmf":
+        return {"v": "a view", "m": "a materialized view", "f": "a foreign table"}[kind]
+    if persistence != "p":
+        return "unlogged: its changes are not in the write-ahead log" if persistence == "u" else "temporary"
+    return "a partition: name the partitioned table" if is_partition else None
+
+
+def matches(pattern: str, table: TableId) -> bool:
+    """A pattern with a dot is for `namespace.name`, one without for the name in any namespace."""
+    return fnmatchcase(str(table) if "." in pattern else table.name, pattern)
+
+
+def choose(candidates: Sequence[Candidate], include: Sequence[str], exclude: Sequence[str]) -> list[Candidate]:
+    """The tables that some `include` pattern (none: all tables) and no `exclude` pattern names.
+
+    Refuses a pattern of `include` that names no table which can be copied: a misspelt table must not
+    be missing silently.
+    """
+    usable = [candidate for candidate in candidates if candidate.obstacle is None]
+    for pattern in include:
+        if not any(matches(pattern, candidate.table) for candidate in usable):
+            raise _no_match(pattern, candidates, usable)
+    chosen = [
+        candidate
+        for candidate in usable
+        if (not include or any(matches(pattern, candidate.table) for pattern in include))
+        and not any(matches(pattern, candidate.table) for pattern in exclude)
+    ]
+    if not chosen:
+        what = "every table is excluded" if usable else "the database has no table that can be copied"
+        raise DefiniteError(what, "check the patterns and the database's name")
+    return chosen
+
+
+def _no_match(pattern: str, candidates: Sequence[Candidate], usable: Sequence[Candidate]) -> DefiniteError:
+    message = f"no table matches '{pattern}'"
+    for candidate in candidates:
+        if candidate.obstacle is not None and matches(pattern, candidate.table):
+            return DefiniteError(message, f"{candidate.table} is {candidate.obstacle}")
+    known = {str(candidate.table): str(candidate.table) for candidate in usable}
+    known |= {candidate.table.name: str(candidate.table) for candidate in usable}
+    folded = {name.lower(): table for name, table in known.items()}
+    close = difflib.get_close_matches(pattern.lower(), folded, n=3, cutoff=0.6)
+    names = sorted({folded[name] for name in close})
+    if names:
+        return DefiniteError(message, f"did you mean {' or '.join(names)}?")
+    shown = sorted({str(candidate.table) for candidate in usable})[:5]
+    return DefiniteError(message, f"the database has {', '.join(shown)}" if shown else "the database has no tables")

@@ -1,0 +1,157 @@
+"""Row changes as the server sent them, decoded to typed Arrow columns, a batch at a time.
+
+    log records of one relation and one schema ──▶ _op _seq … _before _unchanged, then the table's columns
+
+A value the server left out because it lies unchanged in TOAST is null and its column is named in
+`_unchanged`; where the server also sent the complete old row (replica identity full), the value is
+taken from there instead. Bytes that are not what the schema says are a definite error, never a guess.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tailrace.errors import DefiniteError
+from tailrace.model.change import change_schema
+from tailrace.model.kind import Kind
+from tailrace.model.lake_types import arrow_type
+from tailrace.model.table import Column, TableSchema
+from tailrace.source.postgres import _values as values
+from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres._tuples import (
+    NO_TUPLE,
+    UNCHANGED,
+    Cells,
+    MalformedError,
+    Payloads,
+    Positions,
+    require,
+    walk,
+)
+
+_OPS: dict[int, str] = {Kind.INSERT: "c", Kind.UPDATE: "u", Kind.DELETE: "d", Kind.TRUNCATE: "t"}
+_MESSAGE_BYTE = np.zeros(256, dtype=np.uint8)
+for _kind, _byte in {Kind.INSERT: b"I", Kind.UPDATE: b"U", Kind.DELETE: b"D", Kind.TRUNCATE: b"T"}.items():
+    _MESSAGE_BYTE[_kind] = _byte[0]
+_OLD_KEY, _OLD_ROW, _NEW_ROW = b"KON"
+_RELATION_AT = 1
+_TUPLE_AT = 5  # four more in a streamed transaction, where an xid follows the message byte
+
+
+def decode(records: Any, schema: TableSchema) -> Any:
+    """Decode a batch of log records, all of the schema's relation and of this version of its shape.
+
+    One row out for each row in, in the same order. Deletes and truncates have no new row: their
+    columns are null.
+    """
+    payloads = Payloads.of(records.column("payload"))
+    kinds = records.column("kind").to_numpy(zero_copy_only=False)
+    try:
+        old, new = _find_tuples(payloads, kinds, schema)
+    except MalformedError as error:
+        lsn = Lsn(records.column("ordinal")[error.row].as_py())
+        raise DefiniteError(
+            f"{schema.table}: the change at {lsn} cannot be decoded: {error.reason}",
+            "the log or the recorded shape of the table is damaged; copy the table again",
+            table=str(schema.table),
+        ) from None
+    new = [cells.filled_from(before) for cells, before in zip(new, old, strict=True)] if old and new else new
+    arrays = [
+        *_metadata(records, kinds),
+        _before(payloads, old, schema, len(kinds)),
+        _unchanged(new, schema, len(kinds)),
+        *(_column(payloads, new, index, schema, len(kinds)) for index in range(len(schema.columns))),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=change_schema(schema))
+
+
+def _find_tuples(payloads: Payloads, kinds: Any, schema: TableSchema) -> tuple[list[Cells], list[Cells]]:
+    """The old and the new tuples of all rows; an empty list where no row has one."""
+    everywhere = np.arange(len(kinds))
+    marker = _check_heads(payloads, kinds, schema.relation)
+    tuples_at = payloads.starts + (_TUPLE_AT + 1)
+    with_old = np.flatnonzero((kinds != Kind.TRUNCATE) & (marker != _NEW_ROW))
+    with_new = np.flatnonzero((kinds == Kind.INSERT) | (kinds == Kind.UPDATE))
+    ends = np.where(kinds == Kind.TRUNCATE, payloads.ends, tuples_at)
+    old: list[Cells] = []
+    if len(with_old):
+        old, ends[with_old] = walk(payloads, with_old, tuples_at[with_old], len(schema.columns))
+        both = with_old[kinds[with_old] == Kind.UPDATE]
+        _require_at(payloads, both, ends[both], _NEW_ROW, "no new row follows its old row")
+        ends[both] += 1
+    new: list[Cells] = []
+    if len(with_new):
+        new, ends[with_new] = walk(payloads, with_new, ends[with_new], len(schema.columns))
+    require(ends == payloads.ends, everywhere, "it does not end with its last tuple")
+    return old, new
+
+
+def _check_heads(payloads: Payloads, kinds: Any, relation: int) -> Any:
+    """Check message byte and relation of every row; returns the byte that says which tuple comes first."""
+    rows = np.arange(len(kinds))
+    require(payloads.ends - payloads.starts > _TUPLE_AT, rows, "it is too short")
+    expected = _MESSAGE_BYTE[kinds]
+    require((payloads.data[payloads.starts] == expected) & (expected != 0), rows, "it is another kind of message")
+    marker = payloads.data[payloads.starts + _TUPLE_AT]
+    is_old = (marker == _OLD_KEY) | (marker == _OLD_ROW)
+    is_new = marker == _NEW_ROW
+    truncate = kinds == Kind.TRUNCATE
+    require(truncate | (payloads.uint32(payloads.starts + _RELATION_AT) == relation), rows, "it is of another relation")
+    fits = np.where(kinds == Kind.INSERT, is_new, np.where(kinds == Kind.DELETE, is_old, is_old | is_new))
+    require(truncate | fits, rows, "its first tuple is not of a known kind")
+    return marker
+
+
+def _metadata(records: Any, kinds: Any) -> list[Any]:
+    ops = pa.array([_OPS.get(kind) for kind in range(256)], pa.string())
+    return [
+        ops.take(pa.array(kinds)),
+        records.column("seq"),
+        records.column("position"),
+        records.column("commit_ordinal").cast(pa.int64()),
+        records.column("xid").cast(pa.int64()),
+        records.column("commit_time_us").cast(pa.timestamp("us")).cast(pa.timestamp("us", tz="UTC")),
+    ]
+
+
+def _column(payloads: Payloads, tuples: list[Cells], index: int, schema: TableSchema, count: int) -> Any:
+    column = schema.columns[index]
+    if not tuples:
+        return pa.nulls(count, arrow_type(column.type))
+    return cast_column(tuples[index].text(payloads), schema, column)
+
+
+def cast_column(text: Any, schema: TableSchema, column: Column) -> Any:
+    """A column's Postgres text as typed values. An error names the table and the column."""
+    try:
+        return values.cast(text, column.type)
+    except DefiniteError as error:
+        message = f"{schema.table} column {column.name}: {error.message}"
+        raise DefiniteError(message, error.hint, table=str(schema.table)) from None
+
+
+def _before(payloads: Payloads, old: list[Cells], schema: TableSchema, count: int) -> Any:
+    type_ = change_schema(schema).field("_before").type
+    if not old:
+        return pa.nulls(count, type_)
+    arrays = [_column(payloads, old, index, schema, count) for index in range(len(schema.columns))]
+    return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=pa.array(old[0].flags == NO_TUPLE))
+
+
+def _unchanged(new: list[Cells], schema: TableSchema, count: int) -> Any:
+    """For each row the names of its unchanged columns, null where there are none."""
+    if not any((cells.flags == UNCHANGED).any() for cells in new):
+        return pa.nulls(count, pa.list_(pa.string()))
+    is_unchanged = np.stack([cells.flags == UNCHANGED for cells in new], axis=1)
+    counts = is_unchanged.sum(axis=1)
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    names = pa.array(schema.names, pa.string()).take(pa.array(np.nonzero(is_unchanged)[1]))
+    return pa.ListArray.from_arrays(pa.array(offsets), names, mask=pa.array(counts == 0))
+
+
+def _require_at(payloads: Payloads, rows: Positions, at: Positions, byte: int, reason: str) -> None:
+    require(at < payloads.ends[rows], rows, reason)
+    require(payloads.data[at] == byte, rows, reason)

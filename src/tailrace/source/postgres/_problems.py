@@ -1,0 +1,118 @@
+"""What keeps a table from being copied exactly, and the SQL that helps.
+
+Publishing a table without replica identity makes the application's own updates and deletes fail,
+so a table with a problem is refused before anything is changed in the source.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from tailrace.model.change import RESERVED
+from tailrace.model.table import TableId
+from tailrace.source.door import Problem
+from tailrace.source.postgres._access import Rights
+from tailrace.source.postgres._catalog import Part, TableInfo, quoted
+
+_UNPUBLISHED_GENERATED_REFUSED_SINCE = 180000
+
+
+def first_problems(tables: Sequence[TableInfo], rights: Rights) -> dict[TableId, Problem | None]:
+    """For each table the first thing that a person must do about it; None where there is nothing."""
+    twins = clashes([info.table for info in tables])
+
+    def first(info: TableInfo) -> Problem | None:
+        found = [*problems(info), twins.get(info.table), rights.problem(info)]
+        return next((problem for problem in found if problem is not None), None)
+
+    return {info.table: first(info) for info in tables}
+
+
+def problems(info: TableInfo) -> list[Problem]:
+    """Why this table must not be published yet; empty when it may."""
+    if info.obstacle is not None:
+        return [Problem(f"table {info.table} is {info.obstacle}", f"leave it out: --exclude '{info.table}'")]
+    found = [] if info.identity_key else [_no_identity(info)]
+    for part in info.parts:
+        found += _problems_of_part(part, info)
+    if _hides_generated(info):
+        message = f"table {info.table} has replica identity full and a generated column: its updates would fail"
+        found.append(Problem(message, f"alter table {quoted(info.table)} replica identity default"))
+    return found + _dotted(info.table) + _name_clashes(info)
+
+
+def clashes(tables: Sequence[TableId]) -> Mapping[TableId, Problem]:
+    """A problem for each table that another one is called like but for upper and lower case."""
+    folded: dict[str, list[TableId]] = defaultdict(list)
+    for table in tables:
+        folded[str(table).lower()].append(table)
+    return {
+        table: Problem(
+            f"tables {' and '.join(map(str, twins))} differ only in upper and lower case, "
+            "which Spark does not tell apart",
+            f"leave one out: --exclude '{table}'",
+        )
+        for twins in folded.values()
+        if len(twins) > 1
+        for table in twins
+    }
+
+
+def _dotted(table: TableId) -> list[Problem]:
+    """A lake names its tables `namespace.name`, and must be able to take that apart again."""
+    if "." not in table.namespace:
+        return []
+    message = f"table {table} is in the schema {table.namespace!r}, which has a dot in its name"
+    return [Problem(message, f"leave it out: --exclude '{table}'")]
+
+
+def _no_identity(info: TableInfo) -> Problem:
+    table, name = info.table, quoted(info.table)
+    if info.replica_identity in "df" and info.primary_key:
+        # Two rows may have the same key until the commit: changes by key would hit the wrong one.
+        message = f"the primary key of table {table} is deferrable"
+    elif info.replica_identity == "f":
+        message = f"table {table} has no primary key: its rows cannot be told apart"
+    elif info.primary_key:
+        return Problem(f"table {table} has no replica identity", f"alter table {name} replica identity default")
+    else:
+        message = f"table {table} has no primary key"
+    return Problem(message, f"alter table {name} add primary key (…) that is not deferrable, or exclude the table")
+
+
+def _problems_of_part(part: Part, info: TableInfo) -> list[Problem]:
+    """A leaf partition identifies its rows by itself, whatever its table says."""
+    if part.obstacle is not None:
+        return [Problem(f"partition {part.table} of {info.table} is {part.obstacle}", "exclude the table")]
+    if part.replica_identity == "f" or part.identity_key == info.identity_key:
+        return []
+    message = f"partition {part.table} of {info.table} does not identify rows as its table does"
+    return [Problem(message, f"alter table {quoted(part.table)} replica identity full")]
+
+
+def _hides_generated(info: TableInfo) -> bool:
+    generated = any(column.is_generated for column in info.columns)
+    return generated and info.replica_identity == "f" and info.server_version >= _UNPUBLISHED_GENERATED_REFUSED_SINCE
+
+
+def _name_clashes(info: TableInfo) -> list[Problem]:
+    """Spark takes `a` and `A` for one column, and a change has columns of our own beside the table's."""
+    folded: dict[str, list[str]] = defaultdict(list)
+    for column in info.columns:
+        folded[column.name.lower()].append(column.name)
+    rename = f'alter table {quoted(info.table)} rename column "{{}}" to …'
+    twins = [
+        Problem(
+            f"columns {' and '.join(names)} of table {info.table} differ only in case",
+            rename.format(names[-1]),
+        )
+        for names in folded.values()
+        if len(names) > 1
+    ]
+    ours = [
+        Problem(f"column {names[0]} of table {info.table} has a name that Tailrace uses", rename.format(names[0]))
+        for lower, names in folded.items()
+        if lower in RESERVED
+    ]
+    return twins + ours

@@ -1,0 +1,166 @@
+"""The publication: which tables the slot sends.
+
+A publication that is not ours is never changed. What one table lacks is that table's problem; the others are sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg import sql
+
+from tailrace.errors import DefiniteError
+from tailrace.model.table import TableId
+from tailrace.source.door import Problem
+from tailrace.source.postgres._access import Rights
+from tailrace.source.postgres._catalog import TableInfo, find_tables, quoted
+from tailrace.source.postgres._connection import one_line
+from tailrace.source.postgres._queries import load
+
+QUERIES = load("replication.sql")
+_VIA_ROOT = "with (publish_via_partition_root = true)"
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A publication as it is now."""
+
+    name: str
+    tables: frozenset[TableId]
+    """Those of which it sends every change of every row and column."""
+    partial: frozenset[TableId]
+    """Those of which it sends only some rows or columns."""
+    via_root: bool
+    """Changes of partitions are sent as changes of their table."""
+
+
+@dataclass
+class Ensured:
+    """What was done to make a publication send some tables."""
+
+    added: list[TableId] = field(default_factory=list)
+    refused: dict[TableId, Problem] = field(default_factory=dict)
+
+
+def find_publication(conn: psycopg.Connection, name: str) -> Publication | None:
+    """The publication, or None if there is none. A definite error if it leaves out a kind of change."""
+    row = conn.execute(QUERIES["publication"], {"publication": name}).fetchone()
+    if row is None:
+        return None
+    is_whole, via_root = row
+    if not is_whole:
+        raise DefiniteError(
+            f"publication {name} does not publish every kind of change: rows would be lost",
+            f"alter publication {_quoted(name)} set (publish = 'insert, update, delete, truncate')",
+        )
+    rows = conn.execute(QUERIES["publication_tables"], {"publication": name}).fetchall()
+    whole = frozenset(TableId(namespace, table) for namespace, table, is_partial in rows if not is_partial)
+    partial = frozenset(TableId(namespace, table) for namespace, table, is_partial in rows if is_partial)
+    return Publication(name, whole, partial, via_root)
+
+
+def require_publication(conn: psycopg.Connection, name: str) -> Publication:
+    """A publication that a person has named; a definite error unless it is there."""
+    found = find_publication(conn, name)
+    if found is None:
+        raise DefiniteError(
+            f"publication {name} does not exist", f"create publication {_quoted(name)} for table … {_VIA_ROOT}"
+        )
+    return found
+
+
+def use_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableId]) -> Ensured:
+    """A publication that is not ours: the tables that it does not send whole are refused."""
+    publication = require_publication(conn, name)
+    refused = {table: _unsent(publication, table) for table in tables if table not in publication.tables}
+    return Ensured(refused=refused)
+
+
+def ensure_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableId]) -> Ensured:
+    """Make our own publication send the tables. Refused are those that it cannot send; a definite error if a new
+    publication would send none of them."""
+    found = find_publication(conn, name)
+    if found is not None and not found.via_root:
+        # Another process has changed it: changes of partitions come under names that no lake table has.
+        conn.execute(
+            sql.SQL("alter publication {} set (publish_via_partition_root = true)").format(sql.Identifier(name))
+        )
+        found = find_publication(conn, name)
+    missing = [table for table in tables if found is None or table not in found.tables]
+    infos = {info.table: info for info in find_tables(conn, missing)}
+    done = Ensured()
+    for table in missing:
+        if table not in infos:
+            done.refused[table] = Problem(f"table {table} is gone", f"leave it out: --exclude '{table}'")
+        elif found is not None and table in found.partial:
+            done.refused[table] = _unsent(found, table)
+    wanted = [infos[table] for table in missing if table not in done.refused]
+    if wanted or found is None:
+        _publish(conn, name, wanted, done, is_new=found is None)
+    return done
+
+
+def drop_publication(conn: psycopg.Connection, name: str) -> bool:
+    """Drop a publication if it is there. Says whether it was."""
+    if conn.execute(QUERIES["publication"], {"publication": name}).fetchone() is None:
+        return False
+    conn.execute(sql.SQL("drop publication {}").format(sql.Identifier(name)))
+    return True
+
+
+def _publish(conn: psycopg.Connection, name: str, tables: Sequence[TableInfo], done: Ensured, *, is_new: bool) -> None:
+    """Publish the tables; where the server wants their owner for that, those that the user owns."""
+    try:
+        conn.execute(_statement(name, tables, is_new=is_new))
+    except psycopg.errors.InsufficientPrivilege as error:
+        rights = Rights.load(conn, tables)
+        owned = [info for info in tables if rights.owns(info)]
+        foreign = [info for info in tables if not rights.owns(info)]
+        done.refused.update({info.table: _not_owned(rights.user, info) for info in foreign})
+        if not foreign or (is_new and not owned):
+            raise DefiniteError(
+                f"user {rights.user} cannot publish the tables: {one_line(error)}",
+                "run this as the tables' owner and name it with --publication: "
+                + _statement(name, tables, is_new=is_new).as_string(None),
+            ) from None
+        if owned:
+            _publish(conn, name, owned, done, is_new=is_new)
+    else:
+        done.added += [info.table for info in tables]
+
+
+def _statement(name: str, tables: Sequence[TableInfo], *, is_new: bool) -> sql.Composed:
+    listed = sql.SQL(", ").join(sql.Identifier(info.table.namespace, info.table.name) for info in tables)
+    if is_new:
+        chosen = sql.SQL("for table {}").format(listed) if tables else sql.SQL("")
+        return sql.SQL("create publication {} {} {}").format(sql.Identifier(name), chosen, sql.SQL(_VIA_ROOT))
+    return sql.SQL("alter publication {} add table {}").format(sql.Identifier(name), listed)
+
+
+def _unsent(publication: Publication, table: TableId) -> Problem:
+    name = publication.name
+    if table in publication.partial:
+        return Problem(
+            f"publication {name} sends only some rows or columns of table {table}",
+            f"alter publication {_quoted(name)} drop table {quoted(table)}; "
+            f"alter publication {_quoted(name)} add table {quoted(table)}",
+        )
+    fix = f"alter publication {_quoted(name)} add table {quoted(table)}"
+    if not publication.via_root:
+        fix += f"; if the table is partitioned: alter publication {_quoted(name)} set (publish_via_partition_root)"
+    return Problem(f"publication {name} does not send table {table}", fix)
+
+
+def _not_owned(user: str, info: TableInfo) -> Problem:
+    owner = sql.Identifier(user).as_string(None)
+    return Problem(
+        f"user {user} does not own table {info.table} and cannot publish it",
+        f"alter table {quoted(info.table)} owner to {owner}, or let the owner make a publication of all tables and "
+        "name it with --publication",
+    )
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string(None)

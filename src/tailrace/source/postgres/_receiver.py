@@ -1,0 +1,143 @@
+"""The receiving side of capture: the server's messages in, the durable position out, whatever the disk is doing."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable
+from select import select
+
+import psycopg
+from psycopg import pq
+
+from tailrace.errors import DefiniteError, TailraceError, TransientError
+
+FEEDBACK_SECONDS = 0.5
+
+_POSTGRES_EPOCH_SECONDS = 946_684_800
+_STATUS = struct.Struct(">cQQQqB")
+_MESSAGES_AT_ONCE = 10_000
+
+
+class Inbox:
+    """Messages on their way from the receiving to the writing thread, bounded in bytes."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._messages: list[bytes] = []
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._closed: BaseException | None = None
+
+    def put(self, messages: list[bytes]) -> None:
+        with self._changed:
+            self._messages += messages
+            self._bytes += sum(map(len, messages))
+            self._changed.notify_all()
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes >= self._bytes_max
+
+    def close(self, reason: BaseException) -> None:
+        with self._changed:
+            self._closed = reason
+            self._changed.notify_all()
+
+    def take(self, timeout_seconds: float) -> list[bytes]:
+        """All that is there; raises the receiver's error once everything before it is taken."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._messages or self._closed, timeout_seconds)
+            taken, self._messages, self._bytes = self._messages, [], 0
+            if not taken and self._closed:
+                raise self._closed
+            return taken
+
+
+class Receiver(threading.Thread):
+    """Reads the socket into the inbox and confirms what is durable.
+
+    While the inbox is full, or `is_paused` says so, nothing is read: the server's messages wait in the socket and then
+    at the server, which keeps the connection because it still hears from us.
+    """
+
+    def __init__(
+        self,
+        conn: psycopg.Connection,
+        inbox: Inbox,
+        durable_ordinal: Callable[[], int],
+        is_paused: Callable[[], bool],
+    ) -> None:
+        super().__init__(name="receiver", daemon=True)
+        self._pgconn = conn.pgconn
+        self._inbox = inbox
+        self._durable_ordinal = durable_ordinal
+        self._is_paused = is_paused
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        try:
+            next_feedback = 0.0
+            while not self._stopping.is_set():
+                if time.monotonic() >= next_feedback:
+                    self._confirm()
+                    next_feedback = time.monotonic() + FEEDBACK_SECONDS
+                if self._holds_back:
+                    self._stopping.wait(0.01)
+                elif not self._receive():
+                    self._wait(next_feedback)
+            self._confirm()
+        except Exception as error:
+            self._inbox.close(error)
+
+    def stop(self) -> None:
+        """Confirm what is durable once more and end."""
+        self._stopping.set()
+        self.join(timeout=10)
+
+    @property
+    def _holds_back(self) -> bool:
+        return self._inbox.is_full or self._is_paused()
+
+    def _receive(self) -> bool:
+        """Hand over what libpq has buffered; False when it has nothing whole."""
+        messages: list[bytes] = []
+        get = self._pgconn.get_copy_data
+        while len(messages) < _MESSAGES_AT_ONCE:
+            size, data = get(1)
+            if size > 0:
+                messages.append(bytes(data))
+            elif size == 0:
+                break
+            else:
+                self._inbox.put(messages)
+                raise _ending(self._pgconn)
+        if messages:
+            self._inbox.put(messages)
+        return bool(messages)
+
+    def _wait(self, until: float) -> None:
+        timeout_seconds = max(0.0, until - time.monotonic())
+        if select([self._pgconn.socket], [], [], min(timeout_seconds, 0.1))[0]:
+            self._pgconn.consume_input()
+
+    def _confirm(self) -> None:
+        ordinal = self._durable_ordinal()
+        clock = int((time.time() - _POSTGRES_EPOCH_SECONDS) * 1_000_000)
+        # Asking for a reply makes the server tell its position at once, also when it has nothing to send. Replies that
+        # are not read would pile up at the server.
+        wants_reply = not self._holds_back
+        self._pgconn.put_copy_data(_STATUS.pack(b"r", ordinal, ordinal, ordinal, clock, wants_reply))
+        self._pgconn.flush()
+
+
+def _ending(pgconn: pq.abc.PGconn) -> TailraceError:
+    """Why the server ended the stream."""
+    result = pgconn.get_result()
+    state = result.error_field(pq.DiagnosticField.SQLSTATE) if result else None
+    text = (result.error_message if result else b"") or pgconn.error_message
+    reason = " ".join(text.decode(errors="replace").split()) or "connection closed"
+    if state is not None and state.startswith(b"42"):
+        return DefiniteError(f"the server refuses to stream: {reason}", "see what changed in the database")
+    return TransientError(f"the server ended the stream: {reason}")

@@ -1,0 +1,200 @@
+"""PostgresSource: the door `Source` to a Postgres database.
+
+A position's ordinal is an LSN. A claim names the one slot and the one publication of a lake, says which of them are
+ours to remove, and on which timeline the server was.
+
+What is left in the database after a crash: the slot and the publication, both named by the stored claim.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import psycopg
+
+from tailrace.errors import DefiniteError, TransientError
+from tailrace.log.writer import LogWriter
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableId, TableSchema
+from tailrace.source.control import CaptureControl
+from tailrace.source.door import Check, Claim, Prepared, SnapshotPoint, Source, SourceTable
+from tailrace.source.postgres import _capture, _chunks, _doctor, _pgoutput
+from tailrace.source.postgres._access import Rights
+from tailrace.source.postgres._catalog import TableInfo, find_tables, list_tables, schema_of
+from tailrace.source.postgres._connection import KeptConnection, explained, session
+from tailrace.source.postgres._identity import Identity, require_streaming, require_timeline, wal_position
+from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres._problems import first_problems
+from tailrace.source.postgres._publication import (
+    drop_publication,
+    ensure_publication,
+    find_publication,
+    require_publication,
+    use_publication,
+)
+from tailrace.source.postgres._slot import (
+    create_slot,
+    drop_slot,
+    exported_snapshot,
+    find_slot,
+    require_slot,
+    require_slot_name,
+)
+
+
+class PostgresSource(Source):
+    """One database of a Postgres server.
+
+    `slot` and `publication` are those a person names, to be used and left alone; without them the source makes its own.
+    """
+
+    kind: ClassVar[str] = "postgres"
+
+    def __init__(self, dsn: str, slot: str | None = None, publication: str | None = None) -> None:
+        self._dsn = dsn
+        self._slot = slot
+        self._publication = publication
+        self._kept = KeptConnection(dsn)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._dsn, self._slot, self._publication)
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        return {"dsn": self._dsn, "slot": self._slot, "publication": self._publication}
+
+    def identify(self) -> Mapping[str, str]:
+        return self._identity().log_identity
+
+    def claim(self, stored: Claim | None) -> Claim:
+        identity = self._identity()
+        if stored is not None:
+            self._require_names(stored)
+            require_timeline(stored["timeline"], identity.timeline)
+            return stored
+        self._require_usable()
+        name = f"tailrace_{re.sub('[^a-z0-9_]', '_', identity.database.lower())[:30]}_{secrets.token_hex(4)}"
+        return {
+            "slot": self._slot or name,
+            "publication": self._publication or name,
+            "owns_slot": self._slot is None,
+            "owns_publication": self._publication is None,
+            "timeline": identity.timeline,
+        }
+
+    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
+        with session(self._dsn) as conn:
+            return _source_tables(conn, list_tables(conn, include, exclude))
+
+    def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
+        with session(self._dsn) as conn:
+            found = _source_tables(conn, find_tables(conn, set(tables)))
+        return {each.table: each for each in found}
+
+    def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
+        with session(self._dsn) as conn:
+            publication = find_publication(conn, claim["publication"])
+        return set(tables) if publication is None else set(tables) - publication.tables
+
+    def prepare(self, claim: Claim, tables: Sequence[TableId], resume: SourcePosition | None) -> Prepared:
+        slot, publication = claim["slot"], claim["publication"]
+        done = []
+        with session(self._dsn) as conn:
+            if resume is not None:
+                # What another process may have read from it is for capture to find out, which knows the log's end.
+                require_slot(conn, slot, Lsn(resume.ordinal))
+            if claim["owns_publication"]:
+                ensured = ensure_publication(conn, publication, tables)
+            else:
+                ensured = use_publication(conn, publication, tables)
+            if ensured.added:
+                count = len(ensured.added)
+                done.append(f"publication {publication} sends {count} table{'s' if count > 1 else ''}")
+            # After the publication: what the slot holds is sent as the publication was at that point.
+            if find_slot(conn, slot) is None:
+                done.append(f"slot {slot} holds the WAL from {create_slot(self._dsn, slot)} on")
+        return Prepared(done, ensured.refused)
+
+    def drop(self, claim: Claim) -> list[str]:
+        done = []
+        with session(self._dsn) as conn:
+            for kind, drop in (("slot", drop_slot), ("publication", drop_publication)):
+                name = claim[kind]
+                if not claim[f"owns_{kind}"]:
+                    done.append(f"{kind} {name} is not ours: left alone")
+                else:
+                    done.append(f"{kind} {name} {'dropped' if drop(conn, name) else 'was not there'}")
+        return done
+
+    def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
+        stream = _capture.Stream(self._dsn, claim["slot"], claim["publication"], claim["timeline"])
+        _capture.run(stream, log, control)
+
+    def now(self) -> SourcePosition:
+        return SourcePosition(self._kept.ask(wal_position))
+
+    def lag_bytes(self, ordinal: int) -> int | None:
+        try:
+            return max(0, self.now().ordinal - ordinal)
+        except TransientError:
+            return None
+
+    @staticmethod
+    def parse(text: str) -> SourcePosition:
+        return SourcePosition(Lsn.parse(text))
+
+    @staticmethod
+    def format(position: SourcePosition) -> str:
+        return str(Lsn(position.ordinal))
+
+    @staticmethod
+    def shown_up_to(position: SourcePosition) -> int:
+        """A slot's exported snapshot shows exactly the commits whose record lies before its LSN."""
+        return position.ordinal - 1
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SnapshotPoint]:
+        name = f"tailrace_snapshot_{secrets.token_hex(4)}"
+        with explained(self._dsn), exported_snapshot(self._dsn, name) as exported:
+            yield SnapshotPoint(SourcePosition(exported.lsn), exported.name)
+
+    def chunks(self, table: SourceTable, bytes_max: int) -> list[_chunks.Chunk]:
+        return _chunks.plan(table.detail, bytes_max)
+
+    def read_chunk(self, point: SnapshotPoint, chunk: _chunks.Chunk, schema: TableSchema) -> Iterator[Any]:
+        return _chunks.read(self._dsn, point.token, chunk, schema)
+
+    @staticmethod
+    def decode(records: Any, schema: TableSchema) -> Any:
+        return _pgoutput.decode(records, schema)
+
+    def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
+        with session(self._dsn) as conn:
+            return _doctor.examine(conn, include, exclude)
+
+    def _identity(self) -> Identity:
+        with session(self._dsn) as conn:
+            return require_streaming(conn, self._dsn)
+
+    def _require_names(self, stored: Claim) -> None:
+        for kind, given in (("slot", self._slot), ("publication", self._publication)):
+            if given is not None and given != stored[kind]:
+                raise DefiniteError(f"this lake uses {kind} {stored[kind]}, not {given}", f"leave out --{kind}")
+
+    def _require_usable(self) -> None:
+        """What a person named must be usable, before a lake is bound to it."""
+        with session(self._dsn) as conn:
+            if self._publication is not None:
+                require_publication(conn, self._publication)
+            if self._slot is not None:
+                require_slot_name(self._slot)
+                find_slot(conn, self._slot)
+
+
+def _source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:
+    found = first_problems(infos, Rights.load(conn, infos))
+    return [SourceTable(schema_of(info), info.rows_estimated, found[info.table], info) for info in infos]

@@ -1,0 +1,67 @@
+"""Errors on their way from an executor to a person.
+
+Spark passes on only the text of an exception raised in a task. Ours are written into that text with
+their kind and hint, and read back on the driver.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JNetworkError
+
+from tailrace.errors import DefiniteError, TailraceError
+
+_MARK = "tailrace error "
+_FOUND = re.compile(_MARK + r"(\{.*\})")
+
+
+@contextmanager
+def errors_sent() -> Iterator[None]:
+    """In a task: let our errors survive the way to the driver."""
+    try:
+        yield
+    except TailraceError as error:
+        fields = {"kind": type(error).__name__, "message": error.message, "hint": error.hint, "table": error.table}
+        raise RuntimeError(_MARK + json.dumps(fields)) from None
+
+
+@contextmanager
+def errors_received() -> Iterator[None]:
+    """On the driver: raise what a task raised, not what Spark made of it."""
+    try:
+        yield
+    except TailraceError:
+        raise
+    except Exception as error:
+        found = _FOUND.search(str(error))
+        if found is None:
+            raise
+        fields = json.loads(found.group(1))
+        raise _kind(fields["kind"])(fields["message"], fields["hint"], fields["table"]) from None
+
+
+def _kind(name: str) -> type[TailraceError]:
+    known = {kind.__name__: kind for kind in _all_kinds(TailraceError)}
+    return known.get(name, DefiniteError)
+
+
+def _all_kinds(kind: type[TailraceError]) -> Iterator[type[TailraceError]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _all_kinds(each)
+
+
+def is_spark_gone(error: BaseException) -> bool:
+    """Whether the session itself has died: then no table is to blame."""
+    return isinstance(error, Py4JNetworkError | ConnectionError | EOFError)
+
+
+def unexpected(error: Exception, table: str) -> DefiniteError:
+    """An unforeseen error, as an error of its table."""
+    first_line = (str(error) or type(error).__name__).strip().splitlines()[0]
+    hint = f"the details are in _tailrace/tailrace.log; to copy it again: tailrace tables resync LAKE {table}"
+    return DefiniteError(f"{table}: unexpected: {first_line[:300]}", hint, table)

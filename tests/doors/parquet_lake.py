@@ -1,0 +1,186 @@
+"""A lake of plain Parquet files: a second implementation of the door, small enough to read at one sitting.
+
+    orders/
+      v00000000/rows.parquet stamp.json     a version of ours
+      v00000001/rows.parquet                another writer's: the stamp before it stays in force
+
+A version is written beside the others and renamed into place as a whole. The rename fails where that number is taken:
+another writer came first. A version that is there is never touched again. It survives the death of the process, not a
+power cut.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tailrace.errors import DefiniteError
+from tailrace.lake.columns import comment, lake_columns
+from tailrace.lake.door import ConflictError, TableVersion
+from tailrace.lake.frames import spark_schema
+from tailrace.lake.stamp import Stamp
+from tailrace.model.following import added_columns
+from tailrace.model.lake_types import arrow_type
+from tailrace.model.table import Column, TableSchema
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+_INTERFERENCE = "interfere_once"
+
+
+def interfere_once(path: Path) -> None:
+    """The next publish of the table in this folder meets another writer, who rewrites it without changing a row."""
+    (path / _INTERFERENCE).touch()
+
+
+class ParquetFormat:
+    """Implements `LakeFormat`."""
+
+    name: ClassVar[str] = "parquet"
+
+    def configure(self, builder: Any) -> Any:
+        return builder
+
+    def table(self, spark: SparkSession, path: Path) -> ParquetTable:
+        return ParquetTable(spark, path)
+
+
+class ParquetTable:
+    """Implements `LakeTable`. The whole table passes through this process."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self._spark = spark
+        self._path = path
+
+    def version(self) -> TableVersion | None:
+        numbers = self._numbers()
+        if not numbers:
+            return None
+        stamps = (self._folder(number) / "stamp.json" for number in reversed(numbers))
+        newest = next((file.read_text() for file in stamps if file.exists()), None)
+        return TableVersion(numbers[-1], Stamp.from_json(newest))
+
+    def land(self, rows: DataFrame, schema: TableSchema, stamp: Stamp) -> int:
+        shape = pa.schema([_field(column) for column in schema.columns])
+        return self._commit(rows.toArrow().select(list(schema.names)).cast(shape), stamp, self._newest())
+
+    def evolve(self, schema: TableSchema) -> None:
+        base = self._newest()
+        added = added_columns(lake_columns(self.open(base).schema), schema)
+        if not added:
+            return
+        rows = self._read(base)
+        for column in added:
+            rows = rows.append_column(_field(column), pa.nulls(rows.num_rows, arrow_type(column.type)))
+        standing = self.version()
+        self._commit(rows, standing.stamp if standing else None, base)
+
+    def publish(
+        self, states: pa.Table | DataFrame, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False
+    ) -> int:
+        number = self._newest()
+        base = self._read(number)
+        rows = {} if replaces_all else _by_key(base.to_pylist(), schema.key)
+        folded = _fold(rows, states if isinstance(states, pa.Table) else states.toArrow(), schema)
+        self._interfere(base, number)
+        return self._commit(pa.Table.from_pylist(folded, schema=base.schema), stamp, number)
+
+    def rows_of(self, keys: pa.Table) -> pa.Table:
+        rows = self._read(self._newest())
+        wanted = _by_key(keys.to_pylist(), keys.column_names)
+        found = _by_key(rows.to_pylist(), keys.column_names)
+        return pa.Table.from_pylist([row for key, row in found.items() if key in wanted], schema=rows.schema)
+
+    def open(self, version: int, *, keep: bool = False) -> DataFrame:
+        """A local file is always ready, so `keep` changes nothing."""
+        shape = pq.read_schema(self._file(version))
+        frame = self._spark.read.schema(spark_schema(shape)).parquet(str(self._file(version)))
+        return frame.select([sf.col(_quote(field.name)).alias(field.name, metadata=_comment(field)) for field in shape])
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(folder.name[1:]) for folder in self._path.glob("v[0-9]*"))
+
+    def _newest(self) -> int:
+        """The newest version; -1 when there is none."""
+        return max(self._numbers(), default=-1)
+
+    def _folder(self, version: int) -> Path:
+        return self._path / f"v{version:08d}"
+
+    def _file(self, version: int) -> Path:
+        return self._folder(version) / "rows.parquet"
+
+    def _read(self, version: int) -> pa.Table:
+        return pq.ParquetFile(self._file(version)).read()
+
+    def _commit(self, rows: pa.Table, stamp: Stamp | None, base: int) -> int:
+        """Add the version after `base`; returns its number."""
+        unfinished = self._path / f"writing_{os.getpid()}"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        pq.write_table(rows, unfinished / "rows.parquet")
+        if stamp is not None:
+            (unfinished / "stamp.json").write_text(stamp.to_json())
+        try:
+            unfinished.rename(self._folder(base + 1))
+        except OSError as error:
+            shutil.rmtree(unfinished)
+            raise ConflictError(f"{self._path}: another writer made version {base + 1}") from error
+        return base + 1
+
+    def _interfere(self, base: pa.Table, number: int) -> None:
+        """Do what `interfere_once` asked for."""
+        asked = self._path / _INTERFERENCE
+        if asked.exists():
+            asked.unlink()
+            self._commit(base, None, number)
+
+
+def _fold(base: dict[Key, Row], states: pa.Table, schema: TableSchema) -> list[Row]:
+    """The base's rows with the states laid over. A definite error where they do not fit: the base is not the one that
+    the states were made for."""
+    rows = dict(base)
+    upserts: dict[Key, Row] = {}
+    for state in states.to_pylist():
+        key = tuple(state[name] for name in schema.key)
+        if state["_fresh"] and key in base:
+            raise DefiniteError(f"{schema.table}: the lake has a row {key} already", table=str(schema.table))
+        rows.pop(key, None)
+        if not state["_deleted"]:
+            upserts[key] = {name: state[name] for name in schema.names} | _left_out(state, key, base, schema)
+    return list((rows | upserts).values())
+
+
+def _left_out(state: Row, key: Key, base: dict[Key, Row], schema: TableSchema) -> Row:
+    """What the state takes from its old row, which may have had another key."""
+    names = state["_unchanged"] or []
+    origin = state.get("_origin")
+    old = tuple(origin[name] for name in schema.key) if origin else key
+    if names and old not in base:
+        raise DefiniteError(f"{schema.table}: the lake has no row {old}", table=str(schema.table))
+    return {name: base[old][name] for name in names}
+
+
+def _by_key(rows: Iterable[Row], key: Iterable[str]) -> dict[Key, Row]:
+    return {tuple(row[name] for name in key): row for row in rows}
+
+
+def _field(column: Column) -> pa.Field:
+    return pa.field(column.name, arrow_type(column.type), metadata={"comment": comment(column)})
+
+
+def _comment(field: pa.Field) -> dict[str, str]:
+    return {"comment": (field.metadata or {}).get(b"comment", b"").decode()}
+
+
+def _quote(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

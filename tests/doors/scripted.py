@@ -1,0 +1,220 @@
+"""A source that plays a script: a second implementation of the door, small enough to read at one sitting.
+
+Its positions are no LSNs (every tenth number, shown as `@120`, with a GTID-like detail), its payloads are JSON, and its
+snapshots need no connection, because any state of the script can be computed from its lines. See `script` for how a
+test writes one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from tests.doors import feed
+from tests.doors.history import History, Line, append, from_json, read_lines
+from tests.doors.scripted_capture import ScriptedCapture
+
+from tailrace.errors import DefiniteError, TransientError
+from tailrace.log.writer import LogWriter
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableId, TableSchema
+from tailrace.source.control import CaptureControl
+from tailrace.source.door import Check, Claim, Prepared, Problem, SnapshotPoint, SourceTable
+
+BATCH_ROWS = 1000
+_TEXT = re.compile(r"@(\d+)")
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """The rows of a table with start <= key < stop; None is no bound."""
+
+    table: TableId
+    start: tuple[Any, ...] | None = None
+    stop: tuple[Any, ...] | None = None
+
+    def holds(self, key: tuple[Any, ...]) -> bool:
+        return (self.start is None or self.start <= key) and (self.stop is None or key < self.stop)
+
+
+class ScriptedSource:
+    """Implements `Source`. Keeps nothing in memory: every call reads the script."""
+
+    kind: ClassVar[str] = "scripted"
+
+    def __init__(self, script: str) -> None:
+        self._path = Path(script)
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        return {"script": str(self._path)}
+
+    def identify(self) -> Mapping[str, str]:
+        if not self._path.parent.is_dir():
+            raise DefiniteError(f"there is no script {self._path}", "check the path")
+        return {"source": self.kind, "database": self._path.stem, "server": self._history().server}
+
+    def claim(self, stored: Claim | None) -> Claim:
+        server = self._history().server
+        if stored is None:
+            return {"server": server, "name": f"lake_{secrets.token_hex(4)}"}
+        if stored["server"] != server:
+            raise DefiniteError(f"{self._path} is another server than the one claimed", "check the path")
+        return stored
+
+    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
+        history = self._history()
+        names = sorted(history.tables)
+        for pattern in include:
+            if not any(_matches(pattern, name) for name in names):
+                raise DefiniteError(f"no table matches '{pattern}'", f"the script has {', '.join(names)}")
+        chosen = [
+            name
+            for name in names
+            if (not include or any(_matches(pattern, name) for pattern in include))
+            and not any(_matches(pattern, name) for pattern in exclude)
+        ]
+        if not chosen:
+            raise DefiniteError("no table is left to copy", "check the patterns")
+        return [_described(history, name) for name in chosen]
+
+    def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
+        history = self._history()
+        return {table: _described(history, str(table)) for table in tables if str(table) in history.tables}
+
+    def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
+        sent = self._history().sent.get(claim["name"], set())
+        return {table for table in tables if str(table) not in sent}
+
+    def prepare(self, claim: Claim, tables: Sequence[TableId], resume: SourcePosition | None) -> Prepared:
+        name = claim["name"]
+        done, refused = [], {}
+
+        def claimed(history: History) -> Line | None:
+            kept_from = history.claims.get(name)
+            if resume is not None and (kept_from is None or kept_from > resume.ordinal):
+                raise DefiniteError(
+                    f"changes after {self.format(resume)} are gone", "start a new lake in an empty folder"
+                )
+            if kept_from is not None:
+                return None
+            done.append(f"keeps changes for {name}")
+            return {"claim": name}
+
+        def sent(history: History) -> Line | None:
+            found = {table: _described(history, str(table)) for table in tables if str(table) in history.tables}
+            refused.update({table: info.problem for table, info in found.items() if info.problem})
+            missing = [str(table) for table in found if table not in refused and str(table) not in history.sent[name]]
+            done.extend(f"sends {table}" for table in missing)
+            return {"claim": name, "send": missing} if missing else None
+
+        append(self._path, claimed)
+        append(self._path, sent)
+        return Prepared(done, refused)
+
+    def drop(self, claim: Claim) -> list[str]:
+        name = claim["name"]
+        done = []
+
+        def dropped(history: History) -> Line | None:
+            if name not in history.claims:
+                return None
+            done.append(f"keeps no changes for {name} any more")
+            return {"unclaim": name}
+
+        append(self._path, dropped)
+        return done
+
+    def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
+        ScriptedCapture(self._path, claim["name"], log, control).run()
+
+    def now(self) -> SourcePosition:
+        return self._history().position
+
+    def lag_bytes(self, ordinal: int) -> int | None:
+        return None
+
+    @staticmethod
+    def parse(text: str) -> SourcePosition:
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is no position: it looks like @120")
+        return SourcePosition(int(match[1]))
+
+    @staticmethod
+    def format(position: SourcePosition) -> str:
+        return f"@{position.ordinal}"
+
+    @staticmethod
+    def shown_up_to(position: SourcePosition) -> int:
+        return position.ordinal
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SnapshotPoint]:
+        position = self.now()
+        yield SnapshotPoint(position, self.format(position))
+
+    def chunks(self, table: SourceTable, bytes_max: int) -> list[KeyRange]:
+        rows = self._history().rows.get(str(table.table), {}) if table.schema.key else {}
+        weights = {_key(row, table.schema): len(json.dumps(row)) for row in rows.values()}
+        bounds: list[tuple[Any, ...]] = []
+        room = bytes_max
+        for key in sorted(weights):
+            if weights[key] > room:
+                bounds.append(key)
+                room = bytes_max
+            room -= weights[key]
+        ends = zip([None, *bounds], [*bounds, None], strict=True)
+        return [KeyRange(table.table, start, stop) for start, stop in ends]
+
+    def read_chunk(self, point: SnapshotPoint, chunk: KeyRange, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+        name = str(chunk.table)
+        lines, _ = read_lines(self._path)
+        if name in History.of(lines).forbidden:
+            raise DefiniteError(f"may not read {name}", f"allow {name}", table=name)
+        shown = self.shown_up_to(self.parse(point.token))
+        then = History.of(line for line in lines if line["ordinal"] <= shown)
+        if name not in then.tables or then.tables[name].to_json() != schema.to_json():
+            raise TransientError(f"{name} has another shape than at {point.token}", table=name)
+        rows = [row for row in then.rows[name].values() if chunk.holds(_key(row, schema))]
+        for start in range(0, len(rows), BATCH_ROWS):
+            yield feed.rows_of(rows[start : start + BATCH_ROWS], schema)
+
+    @staticmethod
+    def decode(records: Any, schema: TableSchema) -> pa.RecordBatch:
+        return feed.decode(records, schema)
+
+    def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
+        problems = [(table.table, table.problem) for table in self.tables(include, exclude) if table.problem]
+        return [
+            Check("script", True, f"{self._path} is readable"),
+            *(Check(f"table {table}", False, problem.message, problem.hint) for table, problem in problems),
+        ]
+
+    def _history(self) -> History:
+        return History.of(read_lines(self._path)[0])
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return fnmatchcase(name if "." in pattern else name.partition(".")[2], pattern)
+
+
+def _key(row: Mapping[str, Any], schema: TableSchema) -> tuple[Any, ...]:
+    return tuple(from_json(row[name], schema.column(name).type) for name in schema.key)
+
+
+def _described(history: History, name: str) -> SourceTable:
+    problem = None
+    if name in history.forbidden:
+        problem = Problem(f"may not read {name}", f"allow {name}")
+    elif not history.tables[name].key:
+        problem = Problem(f"table {name} has no key", f"give {name} a key")
+    return SourceTable(history.tables[name], len(history.rows[name]), problem)

@@ -1,0 +1,259 @@
+"""The whole connector on a source that plays a script and a lake of plain Parquet files: the doors are doors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.doors.parquet_lake import interfere_once
+from tests.doors.script import Alter, Delete, Insert, Script, Truncate, Update
+from tests.doors.scripted import ScriptedSource
+from tests.running import Running, running, sync_once
+
+import tailrace
+from tailrace.connector.events import StateChanged
+from tailrace.connector.tables import lake_status
+from tailrace.errors import DefiniteError
+from tailrace.lake import formats
+from tailrace.lake.home import LakeHome
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableState
+from tailrace.settings import ConnectorSettings
+from tailrace.source import kinds
+
+ORDERS, LINES = "shop.orders", "shop.lines"
+TABLES = (ORDERS, LINES)
+
+
+@pytest.fixture(autouse=True)
+def doors() -> None:
+    kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
+    formats.register("parquet", "tests.doors.parquet_lake:ParquetFormat")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    script = Script(tmp_path / "shop.jsonl")
+    script.create_table(ORDERS, {"id": "bigint", "note": "string", "big": "string"}, key=["id"])
+    script.create_table(LINES, {"id": "int", "at": "timestamp"}, key=["id"])
+    script.transaction([Insert(ORDERS, {"id": n, "note": "new", "big": "x" * 100}) for n in range(1, 21)])
+    return script
+
+
+@pytest.fixture
+def source(script: Script) -> ScriptedSource:
+    return ScriptedSource(str(script.path))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ConnectorSettings:
+    return ConnectorSettings(
+        tmp_path / "lake", format="parquet", publish_every_seconds=0.1, chunk_bytes_max=500, look_at_tables_seconds=0.2
+    )
+
+
+@pytest.fixture
+def copy(settings: ConnectorSettings, source: ScriptedSource, spark: SparkSession) -> Iterator[Running]:
+    with running(settings, source, spark) as run:
+        run.catch_up()
+        yield run
+
+
+def rows(spark: SparkSession, lake: Path, table: str, **options: Any) -> list[dict[str, Any]]:
+    frame = tailrace.cut(spark, lake, register=False, **options).tables[table]
+    return sorted((row.asDict() for row in frame.collect()), key=lambda row: row["id"])
+
+
+def assert_equal(spark: SparkSession, lake: Path, script: Script, *tables: str) -> None:
+    """Published and live."""
+    for table in tables or TABLES:
+        wanted = sorted(script.state(table), key=lambda row: row["id"])
+        assert rows(spark, lake, table, published=True) == wanted
+        assert rows(spark, lake, table) == wanted
+
+
+def test_snapshot_stream_cut_and_live_read_equal_the_script_an_empty_table_included(
+    copy: Running, script: Script, spark: SparkSession
+) -> None:
+    assert_equal(spark, copy.lake, script)
+    script.transaction(
+        [
+            Insert(ORDERS, {"id": 21, "note": "more", "big": None}),
+            Update(ORDERS, (1,), {"note": "paid"}, leave_out=["big"]),
+            Update(ORDERS, (2,), {"id": 200}, leave_out=["big"]),
+            Delete(ORDERS, (3,)),
+            Insert(LINES, {"id": 1, "at": None}),
+        ]
+    )
+    copy.catch_up()
+    assert_equal(spark, copy.lake, script)
+    script.transaction([Truncate(ORDERS), Insert(ORDERS, {"id": 5, "note": "after", "big": None})])
+    script.transaction([Alter(ORDERS, add={"extra": "int"}), Update(ORDERS, (5,), {"extra": 7})])
+    copy.catch_up()
+    assert_equal(spark, copy.lake, script)
+
+
+def test_positions_stay_the_source_s_own_all_the_way_to_the_cut(
+    copy: Running, script: Script, spark: SparkSession
+) -> None:
+    position = script.transaction([Insert(LINES, {"id": 1, "at": None})])
+    copy.catch_up()
+    cut = tailrace.cut(spark, copy.lake, register=False)
+    assert (cut.position.ordinal, cut.position.detail) == (position.ordinal, position.detail)
+    assert cut.position.detail
+    assert cut.text == f"@{position.ordinal}"
+    script.transaction([Delete(LINES, (1,))])
+    copy.catch_up()
+    assert rows(spark, copy.lake, LINES, as_of=cut.text) == [{"id": 1, "at": None}]
+    assert rows(spark, copy.lake, LINES) == []
+
+
+def test_a_stopped_connector_continues_and_a_second_run_without_a_change_adds_nothing(
+    settings: ConnectorSettings, source: ScriptedSource, script: Script, spark: SparkSession
+) -> None:
+    once = replace(settings, once=True)
+    assert set(sync_once(once, source, spark).values()) == {TableState.LIVE}
+    script.transaction([Delete(ORDERS, (1,))])
+    sync_once(once, source, spark)
+    cuts = LakeHome(settings.lake).cuts.all()
+    sync_once(once, source, spark)
+    assert LakeHome(settings.lake).cuts.all() == cuts
+    assert_equal(spark, settings.lake, script)
+
+
+def test_a_paused_connector_takes_nothing_and_publishes_nothing_until_it_is_resumed(
+    copy: Running, script: Script, spark: SparkSession
+) -> None:
+    copy.connector.pause()
+    copy.wait_for(lambda: any(e == StateChanged("paused") for e in copy.events))  # type: ignore[arg-type]
+    before = len(LakeHome(copy.lake).cuts.all())
+    script.transaction([Delete(ORDERS, (1,))])
+    assert len(LakeHome(copy.lake).cuts.all()) == before
+    assert len(rows(spark, copy.lake, ORDERS)) == 20
+    copy.connector.resume()
+    copy.catch_up()
+    assert_equal(spark, copy.lake, script)
+
+
+def test_another_writer_s_change_meanwhile_is_no_trouble(copy: Running, script: Script, spark: SparkSession) -> None:
+    interfere_once(copy.lake / "shop" / "orders")
+    script.transaction([Delete(ORDERS, (1,))])
+    copy.catch_up()
+    assert_equal(spark, copy.lake, script)
+
+
+def test_a_value_the_lake_cannot_hold_stops_its_table_only_until_it_is_copied_again(
+    copy: Running, script: Script, spark: SparkSession, settings: ConnectorSettings, source: ScriptedSource
+) -> None:
+    script.transaction([Insert(LINES, {"id": 1, "at": "infinity"}), Delete(ORDERS, (1,))])
+    copy.wait_for_state(LINES, TableState.ERRORED)
+    script.transaction([Delete(ORDERS, (2,))])
+    copy.catch_up()
+    assert_equal(spark, copy.lake, script, ORDERS)
+    with pytest.raises(DefiniteError, match=r"table shop\.lines is errored: .*infinity") as caught:
+        rows(spark, copy.lake, LINES)
+    assert "--as-of" in str(caught.value.hint)
+    copy.connector.stop()
+    copy.connector.wait()
+
+    states = sync_once(replace(settings, once=True), source, spark)
+    assert states == {ORDERS: TableState.LIVE, LINES: TableState.ERRORED}
+    (lines,) = [each for each in lake_status(settings.lake).tables if str(each.table) == LINES]
+    assert lines.changes_behind == 1
+
+    script.transaction([Delete(LINES, (1,)), Insert(LINES, {"id": 2, "at": None})])
+    LakeHome(settings.lake).requests.ask_resync(TableId("shop", "lines"))
+    assert set(sync_once(replace(settings, once=True), source, spark).values()) == {TableState.LIVE}
+    assert_equal(spark, settings.lake, script)
+
+
+def test_a_shape_that_cannot_be_followed_stops_its_table_only(
+    copy: Running, script: Script, spark: SparkSession
+) -> None:
+    script.transaction([Alter(ORDERS, rename={"note": "remark"}), Update(ORDERS, (1,), {"remark": "x"})])
+    script.transaction([Insert(LINES, {"id": 9, "at": None})])
+    copy.wait_for_state(ORDERS, TableState.ERRORED)
+    copy.catch_up()
+    assert_equal(spark, copy.lake, script, LINES)
+    copy.connector.resync(TableId("shop", "orders"))
+    copy.wait_for_state(ORDERS, TableState.LIVE, copy=2)
+    copy.catch_up()
+    assert_equal(spark, copy.lake, script)
+
+
+def test_tables_that_come_and_go_while_it_streams_are_taken_in_and_let_go_beside_the_others(
+    copy: Running, script: Script, spark: SparkSession
+) -> None:
+    script.create_table("shop.later", {"id": "int"}, key=["id"])
+    script.transaction([Insert("shop.later", {"id": 1})])
+    copy.wait_for_state("shop.later", TableState.LIVE)
+    script.drop_table(LINES)
+    copy.wait_for_state(LINES, TableState.ERRORED)
+    script.transaction([Insert("shop.later", {"id": 2}), Delete(ORDERS, (1,))])
+    copy.catch_up()
+    assert_equal(spark, copy.lake, script, ORDERS, "shop.later")
+    with pytest.raises(DefiniteError, match="gone from the source"):
+        rows(spark, copy.lake, LINES)
+
+
+def test_a_right_that_is_missing_keeps_its_table_out_until_it_is_granted(
+    settings: ConnectorSettings, source: ScriptedSource, script: Script, spark: SparkSession
+) -> None:
+    script.forbid(LINES)
+    with running(settings, source, spark) as run:
+        run.wait_for_state(LINES, TableState.ERRORED)
+        run.wait_for_state(ORDERS, TableState.LIVE)
+        script.transaction([Insert(LINES, {"id": 1, "at": None}), Delete(ORDERS, (1,))])
+        run.catch_up()
+        assert_equal(spark, run.lake, script, ORDERS)
+        script.allow(LINES)
+        run.wait_for_state(LINES, TableState.LIVE)
+        run.catch_up()
+        assert_equal(spark, run.lake, script)
+
+
+def test_a_table_that_is_left_out_and_chosen_again_is_copied_again(
+    settings: ConnectorSettings, source: ScriptedSource, script: Script, spark: SparkSession
+) -> None:
+    once = replace(settings, once=True)
+    sync_once(once, source, spark)
+    states = sync_once(replace(once, exclude=(LINES,)), source, spark)
+    assert states == {ORDERS: TableState.LIVE, LINES: TableState.REMOVED}
+    script.transaction([Insert(LINES, {"id": 1, "at": None})])
+    with pytest.raises(DefiniteError, match=r"shop\.lines is removed"):
+        rows(spark, settings.lake, LINES)
+    assert set(sync_once(once, source, spark).values()) == {TableState.LIVE}
+    assert_equal(spark, settings.lake, script)
+
+
+def test_killed_in_the_snapshot_and_between_two_publishes_the_lake_equals_the_script(
+    settings: ConnectorSettings, script: Script, spark: SparkSession
+) -> None:
+    """In processes that import no particular database and no particular lake, as the last one says itself."""
+    script.transaction([Insert(LINES, {"id": 1, "at": None})])
+    assert _sync(settings, script, TAILRACE_FAILPOINT="snapshot.table.copied").returncode == -signal.SIGKILL
+    assert LakeHome(settings.lake).cuts.all() == []
+    script.transaction([Delete(ORDERS, (1,)), Delete(LINES, (1,))])
+    assert _sync(settings, script, TAILRACE_FAILPOINT="publish.table").returncode == -signal.SIGKILL
+    script.transaction([Delete(ORDERS, (2,)), Insert(LINES, {"id": 2, "at": None})])
+    ended = _sync(settings, script)
+    assert (ended.returncode, ended.stdout) == (0, "particular modules: []\n")
+    assert_equal(spark, settings.lake, script)
+
+
+def _sync(settings: ConnectorSettings, script: Script, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.doors.sync", str(script.path), str(settings.lake)],
+        env=os.environ | {"PYTHONPATH": ":".join(sys.path)} | variables,
+        check=False,
+        capture_output=True,
+        text=True,
+    )

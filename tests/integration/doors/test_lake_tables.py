@@ -1,0 +1,267 @@
+"""Every format of lake tables against a dictionary, and against the promises of the door: one suite for all."""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from tests.doors.parquet_lake import ParquetFormat, interfere_once
+from tests.postgres import wait_until
+
+from tailrace.changes.moves import fill_moved
+from tailrace.errors import DefiniteError
+from tailrace.lake import formats
+from tailrace.lake.columns import lake_columns
+from tailrace.lake.delta import table as delta_table
+from tailrace.lake.delta.format import DeltaFormat
+from tailrace.lake.door import ConflictError, LakeFormat, LakeTable
+from tailrace.lake.frames import frame_of
+from tailrace.lake.stamp import Stamp
+from tailrace.model.change import row_schema
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import Column, TableId, TableSchema
+
+FORMATS: list[LakeFormat] = [ParquetFormat(), DeltaFormat()]
+SCHEMA = TableSchema(
+    TableId("shop", "orders"),
+    7,
+    (
+        Column("id", "int", "INT", 1),
+        Column("part", "string", "TEXT", 2),
+        Column("note", "string", "TEXT", 3),
+        Column("odd `name", "decimal(12,2)", "NUMERIC(12,2)", 4),
+        Column("made", "timestamp_ntz", "TIMESTAMP", 5),
+        Column("paid", "timestamp", "TIMESTAMPTZ", 6),
+        Column("day", "date", "DATE", 7),
+        Column("raw", "binary", "BYTEA", 8),
+    ),
+    ("id", "part"),
+)
+KEY = pa.struct([("id", pa.int32()), ("part", pa.string())])
+STATES = pa.schema(
+    [
+        *row_schema(SCHEMA),
+        ("_deleted", pa.bool_()),
+        ("_fresh", pa.bool_()),
+        ("_unchanged", pa.list_(pa.string())),
+        ("_origin", KEY),
+    ]
+)
+LATER = Column("later", "int", "INT", 9)
+
+Row = dict[str, Any]
+
+
+def row(number: int, note: str = "") -> Row:
+    return {
+        "id": number,
+        "part": "ab"[number % 2],
+        "note": note,
+        "odd `name": Decimal(number).scaleb(-2),
+        "made": datetime(2024, 1, 1, 0, 0, 0, number),
+        "paid": datetime(2024, 1, 1, 0, 0, 0, number, tzinfo=UTC),
+        "day": date(2024, 1, 1 + number % 28),
+        "raw": bytes([number % 256]),
+    }
+
+
+def state(values: Row, **metadata: Any) -> Row:
+    return values | {"_deleted": False, "_fresh": False, "_unchanged": None, "_origin": None} | metadata
+
+
+def states(*rows: Row) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=STATES)
+
+
+def stamp(seq: int | None) -> Stamp:
+    return Stamp(SourcePosition(10 * (seq or 0), 5, b"gtid:1-7"), 7, 1, seq)
+
+
+@pytest.fixture(params=FORMATS, ids=lambda each: each.name)
+def lake_format(request: pytest.FixtureRequest) -> LakeFormat:
+    found: LakeFormat = request.param
+    return found
+
+
+@pytest.fixture
+def table(lake_format: LakeFormat, spark: SparkSession, tmp_path: Path) -> LakeTable:
+    """Not there yet."""
+    return lake_format.table(spark.newSession(), tmp_path / "orders")
+
+
+def land(spark: SparkSession, table: LakeTable, rows: list[Row]) -> int:
+    return table.land(frame_of(spark, pa.Table.from_pylist(rows, schema=row_schema(SCHEMA))), SCHEMA, stamp(None))
+
+
+def newest(table: LakeTable) -> int:
+    found = table.version()
+    assert found is not None
+    return found.number
+
+
+def content(table: LakeTable, version: int | None = None) -> list[Row]:
+    rows: list[Row] = table.open(newest(table) if version is None else version).toArrow().to_pylist()
+    return sorted(rows, key=lambda each: each["id"])
+
+
+def test_a_landed_snapshot_is_the_whole_table_and_carries_its_stamp(spark: SparkSession, table: LakeTable) -> None:
+    assert table.version() is None
+    assert land(spark, table, [row(1), row(2)]) == newest(table)
+    assert content(table) == [row(1), row(2)]
+    assert table.open(newest(table)).toArrow().schema.names == list(SCHEMA.names)
+    found = lake_columns(table.open(newest(table)).schema)
+    assert [(column.name, column.type, column.source_type, column.number) for column in found] == [
+        (column.name, column.type, column.source_type, column.number) for column in SCHEMA.columns
+    ]
+    land(spark, table, [row(3)])
+    assert content(table) == [row(3)]
+    land(spark, table, [])
+    assert content(table) == []
+    standing = table.version()
+    assert standing is not None
+    assert (standing.stamp, standing.stamp and standing.stamp.position.detail) == (stamp(None), b"gtid:1-7")
+
+
+@pytest.mark.parametrize("on_executors", [False, True])
+def test_published_states_come_to_what_a_dictionary_comes_to(
+    spark: SparkSession, table: LakeTable, on_executors: bool
+) -> None:
+    rng = random.Random(7)
+    oracle = {number: row(number, "first") for number in range(20)}
+    first = land(spark, table, list(oracle.values()))
+    for seq in range(1, 4):
+        old = sorted(oracle)
+        touched = rng.sample(old, 6)
+        changed = [state(row(number, f"in {seq}")) for number in touched[:2]]
+        partial = [state(row(n, f"in {seq}") | {"raw": None}, _unchanged=["raw"]) for n in touched[2:4]]
+        deleted = [state(row(number), _deleted=True) for number in touched[4:5]]
+        origin = {"id": touched[5], "part": "ab"[touched[5] % 2]}
+        target = 1000 * seq + touched[5]
+        moved = [
+            state(row(touched[5]), _deleted=True),
+            state(row(target) | {"note": None}, _fresh=True, _unchanged=["note"], _origin=origin),
+        ]
+        fresh = [state(row(100 + seq, "new"), _fresh=True)]
+        for each in changed + partial:
+            oracle[each["id"]] = row(each["id"], f"in {seq}")
+        oracle[target] = row(target, oracle[touched[5]]["note"])
+        oracle[100 + seq] = row(100 + seq, "new")
+        for number in touched[4:]:
+            del oracle[number]
+        batch = states(*changed, *partial, *deleted, *moved, *fresh)
+        batch = fill_moved(batch, SCHEMA, table.rows_of)
+        table.publish(frame_of(spark, batch) if on_executors else batch, SCHEMA, stamp(seq))
+        standing = table.version()
+        assert standing is not None
+        assert standing.stamp == stamp(seq)
+        assert content(table) == [oracle[key] for key in sorted(oracle)]
+    assert content(table, first) == [row(number, "first") for number in range(20)]
+
+
+def test_states_that_replace_all_leave_nothing_else(spark: SparkSession, table: LakeTable) -> None:
+    first = land(spark, table, [row(1), row(2)])
+    table.publish(states(state(row(2, "again"), _fresh=True)), SCHEMA, stamp(1), replaces_all=True)
+    assert content(table) == [row(2, "again")]
+    table.publish(states(), SCHEMA, stamp(2), replaces_all=True)
+    assert content(table) == []
+    assert newest(table) == first + 2
+
+
+def test_a_partial_state_without_its_old_row_changes_nothing(spark: SparkSession, table: LakeTable) -> None:
+    first = land(spark, table, [row(1)])
+    with pytest.raises(Exception, match=r"missing in the lake|the lake has no row"):
+        table.publish(states(state(row(2), _unchanged=["note"])), SCHEMA, stamp(1))
+    assert newest(table) == first
+
+
+def test_a_conflict_leaves_nothing_of_ours_and_the_second_try_succeeds(
+    spark: SparkSession, table: LakeTable, lake_format: LakeFormat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = land(spark, table, [row(1), row(3)])
+    batch = states(state(row(2), _fresh=True), state(row(3, "changed")))
+    with monkeypatch.context() as patches:
+        if lake_format.name == "delta":
+            rewrite_meanwhile(spark, tmp_path, patches)
+        else:
+            interfere_once(tmp_path / "orders")
+        with pytest.raises(ConflictError):
+            table.publish(batch, SCHEMA, stamp(1))
+    standing = table.version()
+    assert standing is not None
+    assert (standing.number, standing.stamp) == (first + 1, stamp(None))
+    assert content(table) == [row(1), row(3)]
+    table.publish(batch, SCHEMA, stamp(1))
+    assert content(table) == [row(1), row(2), row(3, "changed")]
+
+
+def rewrite_meanwhile(spark: SparkSession, folder: Path, patches: pytest.MonkeyPatch) -> None:
+    """The next publish reads its states only when another writer has rewritten the table's files after it began."""
+    reached, done = folder / "reached", folder / "done"
+
+    def hold(_: int) -> bool:
+        reached.touch()
+        wait_until(done.exists, 60)
+        return True
+
+    def slow_frame(session: SparkSession, rows: pa.Table) -> DataFrame:
+        return frame_of(session, rows).coalesce(1).where(sf.udf(hold, "boolean", useArrow=False)("id"))
+
+    def rewrite() -> None:
+        wait_until(reached.exists, 60)
+        spark.newSession().sql(f"update delta.`{folder / 'orders'}` set note = note")
+        done.touch()
+
+    patches.setattr(delta_table, "frame_of", slow_frame)
+    threading.Thread(target=rewrite).start()
+
+
+def test_a_new_column_is_null_in_old_rows_and_a_rename_is_refused(spark: SparkSession, table: LakeTable) -> None:
+    first = land(spark, table, [row(1)])
+    wider = replace(SCHEMA, columns=(*SCHEMA.columns, LATER))
+    table.evolve(SCHEMA)
+    assert newest(table) == first
+    table.evolve(wider)
+    standing = table.version()
+    assert standing is not None
+    assert (standing.number, standing.stamp) == (first + 1, stamp(None))
+    added = pa.Table.from_pylist(
+        [state(row(2) | {"later": 5}, _fresh=True)], schema=STATES.append(pa.field("later", pa.int32()))
+    )
+    table.publish(added, wider, stamp(1))
+    assert content(table) == [row(1) | {"later": None}, row(2) | {"later": 5}]
+    assert lake_columns(table.open(newest(table)).schema)[-1].number == 9
+    renamed = replace(wider, columns=(*SCHEMA.columns, replace(LATER, name="latest")))
+    with pytest.raises(DefiniteError, match="renamed"):
+        table.evolve(renamed)
+
+
+def test_a_column_that_the_source_dropped_stays_and_is_null_in_rows_that_change(
+    spark: SparkSession, table: LakeTable
+) -> None:
+    land(spark, table, [row(1, "old"), row(2, "old")])
+    narrower = replace(SCHEMA, columns=tuple(column for column in SCHEMA.columns if column.name != "note"))
+    table.evolve(narrower)
+    table.publish(states(state(row(2))).drop_columns(["note"]), narrower, stamp(1))
+    assert content(table) == [row(1, "old"), row(2) | {"note": None}]
+
+
+def test_rows_are_found_by_their_keys(spark: SparkSession, table: LakeTable) -> None:
+    land(spark, table, [row(number) for number in range(5)])
+    keys = pa.Table.from_pylist([{"id": 1, "part": "b"}, {"id": 2, "part": "b"}, {"id": 9, "part": "b"}])
+    assert table.rows_of(keys).to_pylist() == [row(1)]
+
+
+def test_the_format_is_found_by_its_name() -> None:
+    formats.register("parquet", "tests.doors.parquet_lake:ParquetFormat")
+    assert formats.format_named("parquet").name == "parquet"
+    builder = object()
+    assert formats.format_named("parquet").configure(builder) is builder

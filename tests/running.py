@@ -1,0 +1,100 @@
+"""A connector that a test drives: started, watched by its events, stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+from tests.postgres import wait_until
+
+from tailrace.connector.connector import Connector
+from tailrace.connector.events import Event, TableChanged
+from tailrace.log.reader import LogReader
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableState
+from tailrace.settings import ConnectorSettings
+from tailrace.source.door import Source
+
+WAIT_SECONDS = 180.0
+E = TypeVar("E")
+
+
+class Running:
+    """A connector and what it has told so far. Waits on events, with a deadline."""
+
+    def __init__(self, settings: ConnectorSettings, source: Source, spark: SparkSession) -> None:
+        self.lake = settings.lake
+        self.source = source
+        self.events: list[Event] = []
+        self._told = threading.Condition()
+        self.connector = Connector(settings, source, spark)
+        self.connector.subscribe(self._hear)
+        self.connector.start()
+
+    def _hear(self, event: Event) -> None:
+        with self._told:
+            self.events.append(event)
+            self._told.notify_all()
+
+    def wait_for(self, condition: Callable[[], E], seconds: float = WAIT_SECONDS) -> E:
+        """Until the condition holds after some event; fails at once if the connector ends before."""
+        with self._told:
+            is_there = self._told.wait_for(lambda: condition() or self._has_ended(), seconds)
+        found = condition()
+        if not found:
+            self.connector.wait(0)
+            raise AssertionError(f"{'ended' if is_there else f'not within {seconds} s'}: {self.events[-5:]}")
+        return found
+
+    def _has_ended(self) -> bool:
+        return self.connector.status().state in ("stopped", "failed")
+
+    def wait_for_state(self, table: str, state: TableState, copy: int = 0) -> None:
+        """Until the table has been in this state, in this copy of it or a later one."""
+        wanted = TableId(*table.split("."))
+        self.wait_for(
+            lambda: any(
+                isinstance(e, TableChanged) and e.table == wanted and e.record.state is state and e.record.copy >= copy
+                for e in list(self.events)
+            )
+        )
+
+    def catch_up(self, seconds: float = WAIT_SECONDS) -> None:
+        """Until everything that is committed now is published."""
+        target = self.source.now().ordinal
+        self.wait_for_log(target)
+        last = self.reader.head.seq
+        self.wait_for(lambda: (cut := self.connector.status().cut) is not None and cut.seq >= last, seconds)
+
+    def wait_for_log(self, ordinal: int | None = None) -> None:
+        """Until the log has everything up to this, or all that is committed now."""
+        wanted = self.source.now().ordinal if ordinal is None else ordinal
+        wait_until((self.lake / "_tailrace" / "log" / "head").exists, WAIT_SECONDS)
+        wait_until(lambda: self.reader.refresh().ordinal >= wanted or self._has_ended(), WAIT_SECONDS)
+
+    @cached_property
+    def reader(self) -> LogReader:
+        return LogReader(self.lake / "_tailrace" / "log")
+
+
+@contextmanager
+def running(settings: ConnectorSettings, source: Source, spark: SparkSession) -> Iterator[Running]:
+    """A connector that runs inside the `with`."""
+    run = Running(settings, source, spark)
+    try:
+        yield run
+    finally:
+        run.connector.stop()
+        run.connector.wait(60)
+
+
+def sync_once(settings: ConnectorSettings, source: Source, spark: SparkSession) -> dict[str, TableState]:
+    """One run that catches up and ends. Every table's state afterwards."""
+    connector = Connector(settings, source, spark)
+    connector.start()
+    assert connector.wait(120)
+    return {str(table): record.state for table, record in connector.tables().items()}

@@ -1,0 +1,91 @@
+"""What becomes of a table when the source is looked at: a table of cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.connector._decisions import Found, decide, decide_unsent, errored, resynced
+from tailrace.errors import DefiniteError
+from tailrace.model.table import TableId, TableSchema
+from tailrace.model.table_state import TableRecord, TableState
+from tailrace.source.door import Problem, SourceTable
+
+T = TableId("public", "t")
+PROBLEM = Problem("table public.t has no primary key", "alter table …")
+GONE = "table public.t is gone from the source"
+
+LIVE = TableRecord(TableState.LIVE, copy=1, relation=7)
+FAILED_COPY = TableRecord(TableState.ERRORED, "no privilege", "grant", copy=1)
+FAILED_STREAM = TableRecord(TableState.ERRORED, "infinity", "change it", copy=1, relation=7)
+REFUSED = TableRecord(TableState.ERRORED, PROBLEM.message, PROBLEM.hint, copy=1, relation=7, is_refused=True)
+REMOVED = TableRecord(TableState.REMOVED, "it is no longer chosen", copy=1, relation=7)
+
+
+def chosen(relation: int = 7, problem: Problem | None = None) -> SourceTable:
+    return SourceTable(TableSchema(T, relation, (), ("id",)), 0, problem)
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "state", "copy"),
+    [
+        (None, Found([chosen()]), TableState.PENDING, 1),
+        (None, Found([chosen(problem=PROBLEM)]), TableState.ERRORED, 0),
+        (LIVE, Found([chosen()]), TableState.LIVE, 1),
+        (LIVE, Found([chosen(relation=8)]), TableState.RESYNCING, 2),
+        (LIVE, Found([chosen(problem=PROBLEM)]), TableState.ERRORED, 1),
+        (LIVE, Found([chosen()], refused={T: PROBLEM}), TableState.ERRORED, 1),
+        (LIVE, Found([], gone={T}), TableState.ERRORED, 1),
+        (FAILED_COPY, Found([], gone={T}), TableState.REMOVED, 1),
+        (LIVE, Found([]), TableState.REMOVED, 1),
+        (REMOVED, Found([]), TableState.REMOVED, 1),
+        (REMOVED, Found([chosen()]), TableState.RESYNCING, 2),
+        (REFUSED, Found([chosen(problem=PROBLEM)]), TableState.ERRORED, 1),
+        (REFUSED, Found([chosen()]), TableState.RESYNCING, 2),
+        (FAILED_STREAM, Found([chosen()]), TableState.ERRORED, 1),
+        (FAILED_STREAM, Found([chosen(relation=8)]), TableState.RESYNCING, 2),
+        (FAILED_COPY, Found([chosen()]), TableState.PENDING, 2),
+        (TableRecord(TableState.SNAPSHOTTING, copy=1), Found([chosen()]), TableState.SNAPSHOTTING, 1),
+    ],
+)
+def test_at_a_start_each_table_gets_the_state_that_its_past_and_the_source_ask_for(
+    before: TableRecord | None, found: Found, state: TableState, copy: int
+) -> None:
+    after = decide({} if before is None else {T: before}, found, starting=True)[T]
+    assert (after.state, after.copy) == (state, copy)
+    assert (after.reason is not None) == (state in (TableState.ERRORED, TableState.RESYNCING, TableState.REMOVED))
+
+
+def test_a_failed_copy_is_tried_again_at_a_start_and_not_every_few_seconds() -> None:
+    assert decide({T: FAILED_COPY}, Found([chosen()]), starting=False) == {T: FAILED_COPY}
+
+
+def test_looking_twice_changes_nothing_more() -> None:
+    for before in (LIVE, FAILED_COPY, FAILED_STREAM, REFUSED, REMOVED):
+        for found in (Found([chosen()]), Found([chosen(8, PROBLEM)]), Found([], gone={T}), Found([])):
+            once = decide({T: before}, found, starting=False)
+            assert decide(once, found, starting=False) == once
+
+
+def test_a_table_that_comes_back_is_another_table() -> None:
+    gone = decide({T: LIVE}, Found([], gone={T}), starting=False)
+    assert gone[T].reason == GONE
+    back = decide(gone, Found([chosen(relation=9)]), starting=False)[T]
+    assert (back.state, back.copy) == (TableState.RESYNCING, 2)
+
+
+def test_tables_that_were_not_sent_are_copied_again_also_while_they_are_copied() -> None:
+    assert decide_unsent({T: LIVE}, {T})[T].state is TableState.RESYNCING
+    for state in (TableState.SNAPSHOTTING, TableState.RESYNCING):
+        assert decide_unsent({T: TableRecord(state, copy=4)}, {T})[T].copy == 5
+    assert decide_unsent({T: LIVE}, set()) == {}
+    assert decide_unsent({T: FAILED_STREAM}, {T}) == {}
+
+
+def test_every_copy_that_is_asked_for_has_a_number_of_its_own() -> None:
+    again = resynced(resynced(LIVE, "asked"), "asked")
+    assert (again.state, again.copy, again.relation) == (TableState.RESYNCING, 3, 7)
+
+
+def test_an_error_keeps_what_is_known_of_the_table() -> None:
+    after = errored(T, LIVE, DefiniteError("public.t: bad", "do this"))
+    assert after == TableRecord(TableState.ERRORED, "bad", "do this", 1, 7)

@@ -1,0 +1,91 @@
+"""What a lake knows of its source and its tables, and what it refuses."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from tailrace.errors import DefiniteError
+from tailrace.lake.home import LakeHome, SourceRecord
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord, TableState
+
+SHOP = {"source": "postgres", "system_identifier": "1", "database": "shop"}
+
+
+def test_a_lake_keeps_its_claim_and_refuses_another_source(tmp_path: Path) -> None:
+    home = LakeHome.create(tmp_path / "lake")
+    record = SourceRecord(SHOP, {"slot": "s", "owns_slot": True}, "delta")
+    home.store_source(record)
+    assert LakeHome.create(tmp_path / "lake").source() == record
+    home.require_identity(SHOP)
+    with pytest.raises(DefiniteError, match="is a copy of database shop, not of bank"):
+        home.require_identity(SHOP | {"database": "bank"})
+    with pytest.raises(DefiniteError, match="of another server"):
+        home.require_identity(SHOP | {"system_identifier": "2"})
+
+
+def test_two_connectors_cannot_have_the_same_lake(tmp_path: Path) -> None:
+    home = LakeHome.create(tmp_path / "lake")
+    assert home.holder() is None
+    with home.locked():
+        assert home.holder() is not None
+        with pytest.raises(DefiniteError, match="in use by another tailrace"), home.locked():
+            pass
+    with home.locked():
+        pass
+    assert home.holder() is None
+
+
+def test_different_tables_have_different_folders_whatever_their_names(tmp_path: Path) -> None:
+    home = LakeHome(tmp_path)
+    names = ["orders", "Orders", "_orders", ".orders", "or/ders", "or~2f~ders", "été", "a b", ".."]
+    paths = {home.table_path(TableId(namespace, name)) for namespace in ("public", "_tailrace") for name in names}
+    assert len(paths) == 2 * len(names)
+    assert all(path.parent.parent == home.path and not path.name.startswith((".", "_")) for path in paths)
+
+
+def test_the_states_of_tables_survive_and_only_their_owner_reads_them(tmp_path: Path) -> None:
+    home = LakeHome.create(tmp_path / "lake")
+    assert home.tables.load() == {}
+    records = {
+        TableId("public", "a.b"): TableRecord(TableState.LIVE, copy=1, relation=7),
+        TableId("é", "x"): TableRecord(TableState.ERRORED, "why", "hint", 2, 8, True),
+    }
+    home.tables.store(records)
+    assert LakeHome(home.path).tables.load() == records
+    assert stat.S_IMODE((home.path / "_tailrace" / "tables.json").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("content", ["", "[{}]", '{"a": 1}', '[{"namespace": "a", "name": "b", "state": "happy"}]'])
+def test_a_damaged_file_of_states_is_an_error_that_names_it(tmp_path: Path, content: str) -> None:
+    home = LakeHome.create(tmp_path / "lake")
+    (home.path / "_tailrace" / "tables.json").write_text(content)
+    with pytest.raises(DefiniteError, match=r"tables\.json is damaged"):
+        home.tables.load()
+
+
+def test_a_request_is_taken_up_once_and_one_that_makes_no_sense_is_put_aside(tmp_path: Path) -> None:
+    home = LakeHome.create(tmp_path / "lake")
+    assert list(home.requests.resyncs()) == []
+    home.requests.ask_resync(TableId("public", "a"))
+    (home.path / "_tailrace" / "requests" / "bad.json").write_text("{")
+    ((table, path),) = home.requests.resyncs()
+    assert table == TableId("public", "a")
+    path.unlink()
+    assert list(home.requests.resyncs()) == []
+    assert (home.path / "_tailrace" / "requests" / "bad.refused").exists()
+
+
+def test_a_table_is_found_by_its_full_name_or_by_a_short_one_that_only_it_has(tmp_path: Path) -> None:
+    home = LakeHome.create(tmp_path / "lake")
+    live = TableRecord(TableState.LIVE)
+    home.tables.store({TableId("a", "t"): live, TableId("b", "t"): live, TableId("b", "u"): live})
+    assert home.table_named("b.t") == TableId("b", "t")
+    assert home.table_named("u") == TableId("b", "u")
+    with pytest.raises(DefiniteError, match="several tables"):
+        home.table_named("t")
+    with pytest.raises(DefiniteError, match="no table x"):
+        home.table_named("x")
