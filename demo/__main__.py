@@ -45,7 +45,7 @@ class DemoError(Exception):
 def demo(
     clean: Annotated[bool, typer.Option("--clean", help="Forget the last run: new database, new lake.")] = False,
     seconds: Annotated[float, typer.Option(help="How long people buy things while the lake follows.")] = 5.0,
-    per_second: Annotated[float, typer.Option(help="Transactions a second, at most.")] = 50.0,
+    per_second: Annotated[float, typer.Option(help="Transactions a second, at most.")] = 20.0,
     folder: Annotated[Path, typer.Option(help="Where database and lake are kept between runs.")] = Path(".demo"),
 ) -> None:
     """Copy a live shop database into a lake, then prove that the two are equal.
@@ -124,9 +124,8 @@ def _wait_for(connector: Connector, condition: Callable[[], bool]) -> None:
 
 
 def _warm_up(spark: SparkSession, lake: Path) -> None:
-    """The first queries of a Spark take many times what the later ones do: a matter of Spark's, not of the lake."""
-    for _ in range(2):
-        _order_in_lake(spark, lake, order=1)
+    """The first query of a Spark takes many times what the later ones do: a matter of Spark's, not of the lake."""
+    _order_in_lake(spark, lake, order=1)
 
 
 def _read_live(dsn: str, spark: SparkSession, lake: Path) -> tuple[float, Row]:
