@@ -13,7 +13,7 @@ from tests.journey import cuts, interrupt, start, wait_for_cuts
 import tailrace
 from tailrace.source.postgres.source import PostgresSource
 
-ROUNDS = 8
+ROUNDS = 4
 ROUNDS_MAX = 60
 PUBLISHES = 2
 TABLES = ("a", "b", "c")

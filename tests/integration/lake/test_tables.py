@@ -169,6 +169,7 @@ def record(run: Running, table: str) -> TableRecord:
     return found
 
 
+@pytest.mark.proof
 def test_a_table_that_is_created_while_the_database_is_busy_is_taken_in(
     source: str, settings: ConnectorSettings, spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
