@@ -5,6 +5,8 @@ A *definite* error stays until a person does something: it stops the work it con
 carries a hint that says what to do, if possible one that can be pasted.
 """
 
+from __future__ import annotations
+
 
 class TailraceError(Exception):
     """One lowercase line for a person, a hint where there is one, and the table it concerns where it is only one's."""
@@ -22,3 +24,11 @@ class TransientError(TailraceError):
 
 class DefiniteError(TailraceError):
     """Stays until a person acts: a wrong password, a missing privilege, a damaged segment."""
+
+
+class ResyncError(DefiniteError):
+    """One table's copy cannot continue from where it is. The connector copies the table again by itself."""
+
+    @classmethod
+    def of(cls, table: object, reason: str) -> ResyncError:
+        return cls(f"{table}: {reason}", "it is copied again by a running or the next tailrace sync", str(table))

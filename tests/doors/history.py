@@ -136,7 +136,7 @@ class History:
         old = self.tables.get(name)
         moved = {column.number: column.name for column in old.columns} if old else {}
         rows = [
-            {column.name: row.get(moved.get(column.number, ""), column.missing) for column in schema.columns}
+            {column.name: row.get(moved.get(column.number, ""), None) for column in schema.columns}
             for row in self.rows.get(name, {}).values()
         ]
         self.tables[name] = schema

@@ -27,7 +27,7 @@ from tailrace.lake.columns import comment, lake_columns
 from tailrace.lake.door import ConflictError, TableVersion
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
-from tailrace.model.following import added_columns
+from tailrace.model.following import steps
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
 
@@ -73,16 +73,17 @@ class ParquetTable:
         shape = pa.schema([_field(column) for column in schema.columns])
         return self._commit(rows.toArrow().select(list(schema.names)).cast(shape), stamp, self._newest())
 
-    def evolve(self, schema: TableSchema) -> None:
+    def evolve(self, schema: TableSchema) -> int:
         base = self._newest()
-        added = added_columns(lake_columns(self.open(base).schema), schema)
-        if not added:
-            return
-        rows = self._read(base)
-        for column in added:
+        needed = steps(lake_columns(self.open(base).schema), schema)
+        if not needed:
+            return base
+        rows = self._read(base).drop_columns(list(needed.drop))
+        rows = rows.rename_columns([needed.rename.get(name, name) for name in rows.column_names])
+        for column in needed.add:
             rows = rows.append_column(_field(column), pa.nulls(rows.num_rows, arrow_type(column.type)))
         standing = self.version()
-        self._commit(rows, standing.stamp if standing else None, base)
+        return self._commit(rows, standing.stamp if standing else None, base)
 
     def publish(
         self, states: pa.Table | DataFrame, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False

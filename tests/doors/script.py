@@ -64,6 +64,8 @@ class Alter:
     drop: Sequence[str] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     retype: Mapping[str, str] = field(default_factory=dict)
+    rewrite: bool = False
+    """All its rows may have changed, and no change tells of it."""
 
 
 Step = Insert | Update | Delete | Truncate | Alter
@@ -95,7 +97,7 @@ class Script:
         namespace, _, bare = name.partition(".")
         numbered = enumerate(columns.items(), 1)
         made = tuple(Column(column, type_, type_.upper(), number) for number, (column, type_) in numbered)
-        schema = TableSchema(TableId(namespace, bare), FIRST_RELATION + self._relations, made, tuple(key))
+        schema = _defined(TableSchema(TableId(namespace, bare), FIRST_RELATION + self._relations, made, tuple(key)))
         self._relations += 1
         self._tables[name] = _Table(schema, len(made))
         self._commit([{"define": _definition(schema)}])
@@ -182,12 +184,23 @@ class Script:
         numbered = enumerate(step.add.items(), table.numbers + 1)
         added = [Column(name, type_, type_.upper(), number) for number, (name, type_) in numbered]
         key = tuple(step.rename.get(name, name) for name in table.schema.key)
-        table.schema = replace(table.schema, columns=(*kept, *added), key=key)
+        before = table.schema.definition or {}
+        rewrites = before["rewrites"] + step.rewrite
+        table.schema = _defined(
+            replace(table.schema, columns=(*kept, *added), key=key), before["version"] + 1, rewrites
+        )
         table.numbers += len(added)
         for key_of_row, row in table.rows.items():
             renamed = {step.rename.get(name, name): value for name, value in row.items() if name not in step.drop}
             table.rows[key_of_row] = renamed | dict.fromkeys(step.add)
         return {"define": _definition(table.schema)}
+
+
+def _defined(schema: TableSchema, version: int = 1, rewrites: int = 0) -> TableSchema:
+    """With what decides whether a copy of it is still right."""
+    key = [column.number for column in schema.columns if column.name in schema.key]
+    types = [[column.number, column.type] for column in schema.columns]
+    return replace(schema, definition={"version": version, "types": types, "key": key, "rewrites": rewrites})
 
 
 def _definition(schema: TableSchema) -> Any:

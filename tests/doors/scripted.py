@@ -27,7 +27,7 @@ from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.control import CaptureControl
-from tailrace.source.door import Check, Claim, Prepared, Problem, SnapshotPoint, SourceTable
+from tailrace.source.door import Check, Claim, Definition, Prepared, Problem, SnapshotPoint, SourceTable
 
 BATCH_ROWS = 1000
 _TEXT = re.compile(r"@(\d+)")
@@ -90,6 +90,21 @@ class ScriptedSource:
         history = self._history()
         return {table: _described(history, str(table)) for table in tables if str(table) in history.tables}
 
+    def define(self, claim: Claim, known: Mapping[TableId, Definition | None]) -> dict[TableId, TableSchema]:
+        tables = self._history().tables
+        return {table: tables[str(table)] for table in known if str(table) in tables}
+
+    @staticmethod
+    def why_copy(old: Definition, new: Definition) -> str | None:
+        """Everything can be followed but another type, another key and what the script calls a rewrite."""
+        if new["version"] <= old["version"]:
+            return None
+        types = dict(old["types"])
+        for number, type_ in new["types"]:
+            if types.get(number, type_) != type_:
+                return f"column {number} was {types[number]} and is now {type_}"
+        return "it was rewritten" if (old["rewrites"], old["key"]) != (new["rewrites"], new["key"]) else None
+
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
         sent = self._history().sent.get(claim["name"], set())
         return {table for table in tables if str(table) not in sent}
@@ -100,7 +115,7 @@ class ScriptedSource:
 
         def claimed(history: History) -> Line | None:
             kept_from = history.claims.get(name)
-            if resume is not None and (kept_from is None or kept_from > resume.ordinal):
+            if resume is not None and (kept_from is None or kept_from > resume.ordinal > 0):
                 raise DefiniteError(
                     f"changes after {self.format(resume)} are gone", "start a new lake in an empty folder"
                 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import ResyncError
 from tailrace.model.table import TableSchema
 
 
@@ -26,7 +26,6 @@ def fill_moved(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Tabl
     for row in rows:
         origin = tuple(row["_origin"][name] for name in key)
         if origin not in base:
-            hint = f"tailrace tables resync LAKE {table}"
-            raise DefiniteError(f"{table}: row {origin} is missing in the lake", hint, str(table))
+            raise ResyncError.of(table, f"row {origin} is missing in the lake")
         row.update({name: base[origin][name] for name in row["_unchanged"]}, _unchanged=None, _origin=None)
     return pa.concat_tables([states.filter(origins.is_null()), pa.Table.from_pylist(rows, schema=states.schema)])

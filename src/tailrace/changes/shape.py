@@ -9,26 +9,26 @@ while others commit sees its own changes of shape at once, and they do not.
                  A shape  B insert     A insert   A commit   C insert
     its shape             old          A's                   A's
 
-Each record is decoded with its shape and brought to the target: the newest one, followed by the columns that were
-dropped inside the range.
+Each record is decoded with its shape and brought to the target, the newest one. A column is recognised by its
+identity, not by its name.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, ResyncError
 from tailrace.log.reader import SchemaVersion
 from tailrace.log.record import Array
-from tailrace.model.change import Decode, change_schema
-from tailrace.model.following import require_followable
-from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.model.change import Decode, WhyCopy, change_schema
+from tailrace.model.following import steps
+from tailrace.model.table import TableId, TableSchema
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,12 @@ class TableShape:
         """Records of this table, typed as the target shape says; in order of position within each shape."""
         which = version_of(self.versions, records.column("xid").to_numpy(), records.column("position").to_numpy())
         if len(which) and which.min() < 0:
-            raise DefiniteError(
-                f"{self.target.table}: the log lacks the shape of its oldest records",
-                f"tailrace tables resync LAKE {self.target.table}",
-                str(self.target.table),
-            )
+            raise ResyncError.of(self.target.table, "the log lacks the shape of its oldest records")
         for index in np.unique(which):
             part = records.filter(pa.array(which == index)).combine_chunks()
             for batch in part.to_batches():
-                yield conform(self.decode_batch(batch, self.versions[index].schema), self.target)
+                own = self.versions[index].schema
+                yield conform(self.decode_batch(batch, own), own, self.target)
 
 
 def version_of(versions: Sequence[SchemaVersion], xid: Array, position: Array) -> Array:
@@ -104,38 +101,66 @@ def shape_of(
     return TableShape(_target([v.schema for v in mine]), tuple(mine), decode)
 
 
+def require_same(shape: TableShape, definition: Mapping[str, Any] | None, why_copy: WhyCopy) -> None:
+    """`ResyncError` if a shape in the range says that a copy made under `definition` may be wrong."""
+    for version in shape.versions:
+        new = version.schema.definition
+        reason = why_copy(definition, new) if definition is not None and new is not None else None
+        if reason is not None:
+            raise ResyncError.of(shape.target.table, reason)
+
+
 def _target(schemas: list[TableSchema]) -> TableSchema:
     newest = schemas[-1]
-    columns: dict[str, Column] = {column.name: column for column in newest.columns}
-    for older, newer in itertools.pairwise(schemas):
-        require_followable(older.columns, newer)
-    if not newest.key or any(schema.key != newest.key for schema in schemas):
-        table = newest.table
-        raise DefiniteError(f"{table}: the primary key changed", f"tailrace tables resync LAKE {table}", str(table))
-    for schema in reversed(schemas[:-1]):
-        for column in schema.columns:
-            columns.setdefault(column.name, column)
-    return replace(newest, columns=tuple(columns.values()))
+    if not newest.key or any(schema.key_identities != newest.key_identities for schema in schemas):
+        raise ResyncError.of(newest.table, "its key changed")
+    for older in schemas[:-1]:
+        steps(older.columns, newest)
+    return newest
 
 
-def conform(batch: pa.RecordBatch, target: TableSchema) -> pa.RecordBatch:
-    """Decoded changes with the target's columns; those their own shape lacked are null."""
+def with_dropped(shape: TableShape) -> TableShape:
+    """The same, with the columns that were dropped inside the range after the others, unless a name is taken."""
+    columns = {column.name: column for column in shape.target.columns}
+    known = {column.identity for column in shape.target.columns}
+    for version in reversed(shape.versions):
+        for column in version.schema.columns:
+            if column.identity not in known:
+                columns.setdefault(column.name, column)
+    return replace(shape, target=replace(shape.target, columns=tuple(columns.values())))
+
+
+def conform(batch: pa.RecordBatch, own: TableSchema, target: TableSchema) -> pa.RecordBatch:
+    """Changes decoded with their own shape, with the target's columns; those their shape lacked are null."""
     wanted = change_schema(target)
     if batch.schema.equals(wanted):
         return batch
-    arrays = [_column(batch, field) for field in wanted if field.name != "_before"]
+    names = {column.identity: column.name for column in own.columns}
+    sources = {column.name: names.get(column.identity, "") for column in target.columns}
     before = batch.column("_before")
-    fields = [_field(before, field) for field in wanted.field("_before").type]
+    fields = [_field(before, sources[field.name], field.type) for field in wanted.field("_before").type]
     struct = pa.StructArray.from_arrays(fields, fields=list(wanted.field("_before").type), mask=before.is_null())
-    arrays.insert(wanted.get_field_index("_before"), struct)
-    return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+    arrays = {"_before": struct, "_unchanged": _renamed(batch.column("_unchanged"), sources)}
+    for field in wanted:
+        if field.name not in arrays:
+            arrays[field.name] = _column(batch, sources.get(field.name, field.name), field.type)
+    return pa.RecordBatch.from_arrays([arrays[field.name] for field in wanted], schema=wanted)
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-    index = batch.schema.get_field_index(field.name)
-    return batch.column(index) if index >= 0 else pa.nulls(batch.num_rows, field.type)
+def _renamed(lists: pa.ListArray, sources: dict[str, str]) -> pa.ListArray:
+    """Lists of column names with the target's names; those of columns that are gone are left out."""
+    targets = {source: name for name, source in sources.items() if source}
+    if lists.null_count == len(lists):
+        return lists
+    renamed = [[targets[name] for name in names or () if name in targets] for names in lists.to_pylist()]
+    return pa.array([names or None for names in renamed], lists.type)
 
 
-def _field(struct: pa.StructArray, field: pa.Field) -> pa.Array:
-    index = struct.type.get_field_index(field.name)
-    return pc.struct_field(struct, [index]) if index >= 0 else pa.nulls(len(struct), field.type)
+def _column(batch: pa.RecordBatch, name: str, type_: pa.DataType) -> pa.Array:
+    index = batch.schema.get_field_index(name)
+    return batch.column(index) if index >= 0 else pa.nulls(batch.num_rows, type_)
+
+
+def _field(struct: pa.StructArray, name: str, type_: pa.DataType) -> pa.Array:
+    index = struct.type.get_field_index(name)
+    return pc.struct_field(struct, [index]) if index >= 0 else pa.nulls(len(struct), type_)

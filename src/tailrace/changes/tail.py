@@ -21,6 +21,7 @@ class Tail:
     """The compacted changes of one table."""
 
     def __init__(self, shape: TableShape, changes: pa.Table) -> None:
+        self.shape = shape
         self.schema = shape.target
         changes = changes.sort_by([("_seq", "ascending"), ("_pos", "ascending")])
         truncates = pc.indices_nonzero(pc.equal(changes.column("_op"), "t"))

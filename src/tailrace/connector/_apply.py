@@ -9,33 +9,29 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from tailrace.connector._publishing import LiveTable
-from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.connector._publishing import LiveTable, Move
+from tailrace.errors import ResyncError, TailraceError, TransientError
 from tailrace.lake.door import LakeFormat, TableVersion
 from tailrace.lake.home import LakeHome
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import START, SourcePosition
-from tailrace.model.table import TableId
+from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord
-from tailrace.source.door import Source
+from tailrace.source.door import Definition, Source
 from tailrace.spark.task_errors import is_spark_gone, unexpected
 
 FAILURES_MAX = 3
 """So many batches in a row may fail with a transient error before it counts as a definite one."""
 
 logger = logging.getLogger(__name__)
-
-
-class LogGapError(DefiniteError):
-    """The log does not have what follows the table's version, or is another log: only a new copy helps."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +44,22 @@ class LakeParts:
     source: type[Source]
 
 
+class Listener(Protocol):
+    """Who is told what becomes of tables."""
+
+    def table_failed(self, table: TableId, error: TailraceError) -> None:
+        """It had to leave."""
+
+    def table_followed(self, table: TableId, definition: Definition | None) -> None:
+        """It has the shape of this definition."""
+
+
 class Applier:
     """The live tables of one lake. One thread calls it; it publishes tables side by side."""
 
-    def __init__(self, parts: LakeParts, in_parallel: int, fail: Callable[[TableId, TailraceError], None]) -> None:
+    def __init__(self, parts: LakeParts, in_parallel: int, listener: Listener) -> None:
         self._parts = parts
-        self._fail = fail
-        """Told of a table that had to leave."""
+        self._listener = listener
         self._pool = ThreadPoolExecutor(in_parallel, thread_name_prefix="publish")
         self._tables: dict[TableId, LiveTable] = {}
         self.cut = parts.home.cuts.newest()
@@ -72,13 +77,15 @@ class Applier:
         """The transaction that every live table has; None without tables."""
         return min((table.seq for table in self._tables.values()), default=None)
 
-    def is_level(self, head_seq: int) -> bool:
-        """Whether the newest cut has exactly the live tables, all at this transaction."""
+    def is_level(self, seq: int, ordinal: int) -> bool:
+        """Whether the newest cut has exactly the live tables, all at a transaction and in the shape of a point."""
+        if any(table.move and table.move.position.ordinal <= ordinal for table in self._tables.values()):
+            return False
         if self.cut is None:
             return not self._tables
         live = {str(table.table): table.copy for table in self._tables.values()}
         in_cut = {name: table.copy for name, table in self.cut.tables.items()}
-        return live == in_cut and (not live or self.cut.seq >= head_seq)
+        return live == in_cut and (not live or self.cut.seq >= seq)
 
     def version(self, table: TableId) -> TableVersion | None:
         """Where a table of the lake stands, live or not."""
@@ -89,7 +96,7 @@ class Applier:
     ) -> None:
         """Let a table follow the log from where it stands. The log must have got to its stamp.
 
-        `shown_seq`, where it is known, is a transaction that the table's snapshot is sure to show. `LogGapError` when
+        `shown_seq`, where it is known, is a transaction that the table's snapshot is sure to show. `ResyncError` when
         the log does not go back that far.
         """
         stamp = version.stamp
@@ -103,10 +110,12 @@ class Applier:
             stored=self._parts.format.table(spark, self._parts.home.table_path(table)),
             spark=spark,
             decode=self._parts.source.decode,
+            why_copy=self._parts.source.why_copy,
             seq=self._seq_of(reader, table, version, shown_seq),
             version=version.number,
             floor=stamp.position if stamp.position.time_us else replace(stamp.position, time_us=_now_us()),
             in_cuts=in_cut is not None and in_cut.copy == record.copy,
+            definition=record.definition,
         )
 
     def leave(self, table: TableId) -> None:
@@ -124,26 +133,37 @@ class Applier:
         outcomes = self._pool.map(lambda table: self._apply(table, LogReader(reader.path), upto, position), tables)
         is_whole = True
         for table, error in zip(tables, list(outcomes), strict=True):
+            if not error and table.move is None:
+                self._listener.table_followed(table.table, table.definition)
             table.failures = table.failures + 1 if error else 0
             if isinstance(error, TransientError) and table.failures < FAILURES_MAX:
                 logger.warning("table tried again", extra={"table": str(table.table), "reason": error.message})
                 is_whole = False
             elif error is not None:
                 self.leave(table.table)
-                self._fail(table.table, error)
+                self._listener.table_failed(table.table, error)
         return self._record_cut(upto, position) if is_whole else None
 
     def _touched(self, reader: LogReader, upto: int) -> list[LiveTable]:
-        """The tables that have changes up to `upto`; the others are there already, however many they are."""
+        """The tables that have changes up to `upto` or a move; the others are there already, however many they are."""
         starts = {table.seq for table in self._tables.values() if table.seq < upto}
         relations = {start: reader.relations(start, upto) for start in starts}
         touched = []
         for table in self._tables.values():
-            if table.relation in relations.get(table.seq, ()):
+            if table.relation in relations.get(table.seq, ()) or table.is_to_move(reader, upto):
                 touched.append(table)
             else:
                 table.seq = max(table.seq, upto)
         return touched
+
+    def move(self, table: TableId, schema: TableSchema, position: SourcePosition) -> None:
+        """Let a live table follow to another shape once it has everything before `position`."""
+        self._tables[table].move = Move(schema, position)
+
+    def stops_at(self, reader: LogReader, upto: int) -> int:
+        """How far a batch may go: tables that are to follow do so between two transactions."""
+        ready = [t.move.position.ordinal for t in self._tables.values() if t.move]
+        return min([upto, *(reader.seq_at(each) for each in ready if each <= reader.head.ordinal)])
 
     def _apply(self, table: LiveTable, reader: LogReader, upto: int, position: SourcePosition) -> TailraceError | None:
         """What stopped the table, if anything did."""
@@ -190,9 +210,7 @@ class Applier:
                 # What was deleted may have followed the snapshot.
                 raise self._gap(table, stamp.position)
         if seq > reader.head.seq:
-            raise LogGapError(
-                f"{table} is at transaction {seq}, but the log ends at {reader.head.seq}", None, str(table)
-            )
+            raise ResyncError.of(table, f"it is at transaction {seq}, but the log ends at {reader.head.seq}")
         if seq < reader.oldest_seq - 1:
             raise self._gap(table, stamp.position)
         return seq
@@ -207,9 +225,9 @@ class Applier:
         in_cut = cut.tables[name]
         return cut.seq if in_cut.copy == stamp.copy and in_cut.version <= version.number else 0
 
-    def _gap(self, table: TableId, position: SourcePosition) -> LogGapError:
+    def _gap(self, table: TableId, position: SourcePosition) -> ResyncError:
         text = self._parts.source.format(position)
-        return LogGapError(f"{table}: the log no longer has what follows {text}", None, str(table))
+        return ResyncError.of(table, f"the log no longer has what follows {text}")
 
     def _require_same_history(self, reader: LogReader, table: TableId, stamp: Stamp) -> None:
         """The transaction a table stands at must be the one the log has under that number."""
@@ -220,7 +238,7 @@ class Applier:
         if logged > stamp.position:
             text = self._parts.source.format
             at, found = text(stamp.position), text(logged)
-            raise LogGapError(f"{table} is at {at}, where the log has {found}: it is another log", None, str(table))
+            raise ResyncError.of(table, f"it is at {at}, where the log has {found}: it is another log")
 
 
 def _now_us() -> int:

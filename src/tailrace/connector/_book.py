@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tailrace.connector.events import TableChanged
@@ -40,10 +40,6 @@ class TableBook:
         self._home.tables.store(self._records)
         for table, record in changed.items():
             self._tell(TableChanged(table, record))
-
-    def move(self, tables: Iterable[TableId], state: TableState) -> None:
-        """Another state, all else as it is."""
-        self.set({table: replace(self._records[table], state=state) for table in tables})
 
     def _with_lake(self, record: TableRecord) -> TableRecord:
         """A hint that can be pasted names this lake."""

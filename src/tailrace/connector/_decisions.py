@@ -1,7 +1,8 @@
 """What becomes of each table when the source is looked at: a pure decision, old records and what was found in, new
 records out.
 
-    chosen, no problem     new → PENDING; another table of that name, chosen again or fixed → RESYNCING
+    chosen, no problem     new → PENDING; another table of that name, chosen again or fixed → RESYNCING;
+                           its definition moved in a way that a copy cannot follow → RESYNCING
     chosen, with a problem ERRORED, because of its definition
     no longer chosen       REMOVED
     gone from the source   ERRORED
@@ -9,13 +10,13 @@ records out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tailrace.errors import TailraceError
-from tailrace.model.table import TableId
+from tailrace.errors import ResyncError, TailraceError
+from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import COPYING, TableRecord, TableState
-from tailrace.source.door import Problem, SourceTable
+from tailrace.source.door import Definition, Problem, SourceTable
 
 Records = Mapping[TableId, TableRecord]
 
@@ -29,6 +30,10 @@ class Found:
     """Tables that the lake has and the source no longer has."""
     refused: Mapping[TableId, Problem] = field(default_factory=dict)
     """Chosen tables whose changes the source will not send."""
+    defined: Mapping[TableId, TableSchema] = field(default_factory=dict)
+    """Their shapes and definitions, looked at after their changes were sure to be sent."""
+    why_copy: Callable[[Definition, Definition], str | None] = lambda old, new: None
+    """The source's: why a copy made under the old definition may be wrong under the new one."""
 
 
 def decide(records: Records, found: Found, *, starting: bool) -> dict[TableId, TableRecord]:
@@ -49,7 +54,7 @@ def _decide_chosen(record: TableRecord | None, each: SourceTable, found: Found, 
         return replace(was, state=TableState.ERRORED, reason=problem.message, hint=problem.hint, is_refused=True)
     if record is None:
         return TableRecord(TableState.PENDING, copy=1)
-    why = _why_copy(record, each, starting=starting)
+    why = _why_copy(record, each, starting=starting) or _why_definition(record, each.table, found)
     return record if why is None else resynced(record, why)
 
 
@@ -66,6 +71,17 @@ def _why_copy(record: TableRecord, each: SourceTable, *, starting: bool) -> str 
     if record.state is TableState.ERRORED and starting and not record.relation:
         return "its first copy is tried again"
     return None
+
+
+def _why_definition(record: TableRecord, table: TableId, found: Found) -> str | None:
+    """Why what has been copied, or is being copied, is not the table's content any more."""
+    is_copied = record.state is TableState.LIVE or (record.state in COPYING and record.definition is not None)
+    new = found.defined.get(table)
+    if not is_copied or new is None or new.definition is None:
+        return None
+    if record.definition is None:
+        return "its definition was not known"
+    return found.why_copy(record.definition, new.definition)
 
 
 def decide_unsent(records: Records, unsent: Collection[TableId]) -> dict[TableId, TableRecord]:
@@ -95,12 +111,14 @@ def resynced(record: TableRecord, reason: str | None) -> TableRecord:
     return TableRecord(state, reason if record.relation else None, None, record.copy + 1, record.relation)
 
 
-def errored(table: TableId, record: TableRecord, error: TailraceError) -> TableRecord:
+def failed(table: TableId, record: TableRecord, error: TailraceError) -> TableRecord:
     """Stopped by an error."""
     reason = error.message.removeprefix(f"{table}: ")
+    if isinstance(error, ResyncError):
+        return resynced(record, reason)
     return replace(record, state=TableState.ERRORED, reason=reason, hint=error.hint, is_refused=False)
 
 
 def became_live(record: TableRecord, relation: int) -> TableRecord:
     """In a cut."""
-    return TableRecord(TableState.LIVE, copy=record.copy, relation=relation)
+    return TableRecord(TableState.LIVE, copy=record.copy, relation=relation, definition=record.definition)

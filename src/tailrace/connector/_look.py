@@ -10,7 +10,8 @@ from tailrace.connector._book import TableBook
 from tailrace.connector._decisions import Found, decide, decide_unsent
 from tailrace.connector.events import Event, SourcePrepared
 from tailrace.errors import TailraceError
-from tailrace.model.position import SourcePosition
+from tailrace.model.position import START, SourcePosition
+from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Claim, Source, SourceTable
@@ -36,16 +37,24 @@ class TableLook:
         self._tell = tell
         self._due = 0.0
 
-    def take_if_due(self, resume: Callable[[], SourcePosition | None]) -> None:
-        """A look that fails is tried again later: what is there is copied meanwhile."""
-        if time.monotonic() < self._due:
-            return
+        self.defined: dict[TableId, TableSchema] = {}
+        """Shapes and definitions as of the last look."""
+        self.position = START
+        """The last look saw everything that was committed before."""
+
+    def is_due(self) -> bool:
+        return time.monotonic() >= self._due
+
+    def try_take(self, resume: Callable[[], SourcePosition | None]) -> bool:
+        """A look that fails is tried again later: nothing is published meanwhile."""
         try:
             chosen = self._source.tables(self._settings.tables, self._settings.exclude)
             self.take(chosen, resume(), starting=False)
+            return True
         except TailraceError as error:
             logger.warning("could not look at the tables", extra={"reason": error.message})
             self._due = time.monotonic() + self._settings.look_at_tables_seconds
+            return False
 
     def take(self, chosen: Sequence[SourceTable], resume: SourcePosition | None, *, starting: bool) -> None:
         """Bring the book up to date with what the source says, and the source with what is chosen."""
@@ -58,6 +67,16 @@ class TableLook:
         prepared = self._source.prepare(self._claim, sendable, resume)
         if prepared.done:
             self._tell(SourcePrepared(prepared.done))
-        found = Found(chosen, gone, prepared.refused)
-        self._book.set(decide(self._book.records, found, starting=starting))
+        records = self._book.records
+        known = {table: records[table].definition if table in records else None for table in sendable}
+        self.defined = self._source.define(self._claim, known)
+        found = Found(chosen, gone, prepared.refused, self.defined, self._source.why_copy)
+        self._book.set(decide(records, found, starting=starting))
+        self.position = self._source.now()
         self._due = time.monotonic() + self._settings.look_at_tables_seconds
+
+    def moved(self, table: TableId) -> TableSchema | None:
+        """The shape of a table whose definition has moved harmlessly since its record was written."""
+        schema = self.defined.get(table)
+        is_moved = schema is not None and schema.definition != self._book[table].definition
+        return schema if is_moved else None

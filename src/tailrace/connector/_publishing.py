@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from tailrace.changes.decoding import changes_here
 from tailrace.changes.moves import fill_moved
-from tailrace.changes.shape import TableShape
+from tailrace.changes.shape import TableShape, require_same
 from tailrace.changes.tail import Tail, touched_shape
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import ConflictError, LakeTable
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
-from tailrace.model.change import Decode
+from tailrace.model.change import Decode, WhyCopy
 from tailrace.model.position import SourcePosition
-from tailrace.model.table import TableId
+from tailrace.model.table import TableId, TableSchema
+from tailrace.source.door import Definition
 from tailrace.spark.compaction import ExecutorTail, MovedRowsError
 from tailrace.spark.task_errors import errors_received
 
 ATTEMPTS = 5
 DRIVER_BYTES_MAX = 16 << 20
 """Up to this much of the log is decoded right here: handing it out would take longer."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """Another shape of a table, harmless to follow to once everything before `position` is in."""
+
+    schema: TableSchema
+    position: SourcePosition
 
 
 @dataclass
@@ -36,6 +46,7 @@ class LiveTable:
     spark: SparkSession
     """Its own session."""
     decode: Decode
+    why_copy: WhyCopy
     seq: int
     """The last transaction the table contains."""
     version: int
@@ -46,28 +57,53 @@ class LiveTable:
     """The newest cut has it."""
     failures: int = 0
     """Batches that failed in a row."""
+    definition: Definition | None = None
+    """The one that the copy was begun under, or has followed to."""
+    move: Move | None = None
+    """Where to follow next."""
 
     def apply(self, reader: LogReader, upto: int, position: SourcePosition) -> None:
-        """Publish (seq, upto] as one version; none if nothing concerns the table or it is there already."""
-        if upto <= self.seq:
-            return
+        """Publish (seq, upto] as one version, none if nothing concerns the table or it is there already; then take the
+        shape of the move, if it is time."""
+        if upto > self.seq:
+            self._advance(reader, upto, position)
+            self.seq = upto
+        if self.move is not None and self.is_to_move(reader, upto):
+            schema = self.move.schema
+            self._tried(lambda: self._evolve(schema))
+            self.definition, self.move = schema.definition, None
+
+    def is_to_move(self, reader: LogReader, upto: int) -> bool:
+        """Whether everything before the move is in at transaction `upto`."""
+        if self.move is None or self.move.position.ordinal > reader.head.ordinal:
+            return False
+        return reader.seq_at(self.move.position.ordinal) <= upto
+
+    def _advance(self, reader: LogReader, upto: int, position: SourcePosition) -> None:
         between = (self.seq, upto)
         shape = touched_shape(reader, self.table, between, self.decode, self.relation)
         if shape is not None:
-            self._publish_with_retries(reader, upto, shape, Stamp(position, self.relation, self.copy, upto))
+            require_same(shape, self.definition, self.why_copy)
+            stamp = Stamp(position, self.relation, self.copy, upto)
+            self._tried(lambda: self._publish_shaped(reader, upto, shape, stamp))
             failpoint("publish.table")
-        self.seq = upto
 
-    def _publish_with_retries(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
+    def _evolve(self, schema: TableSchema) -> None:
+        self.version = self.stored.evolve(schema)
+
+    def _tried(self, write: Callable[[], None]) -> None:
+        """Again after a conflict: another writer optimised the table meanwhile, and nothing of ours is in it."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                self.stored.evolve(shape.target)
-                self._publish(reader, upto, shape, stamp)
+                write()
                 return
             except ConflictError:
-                # Another writer optimised the table meanwhile: nothing of ours is in it.
                 if attempt == ATTEMPTS:
                     raise
+
+    def _publish_shaped(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
+        self._evolve(shape.target)
+        self._publish(reader, upto, shape, stamp)
 
     def _publish(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
         if reader.bytes_between(self.seq, upto) > DRIVER_BYTES_MAX:

@@ -14,22 +14,22 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from pyspark.sql import SparkSession
 
 from tailrace.connector import events
-from tailrace.connector._apply import Applier, LakeParts, LogGapError
+from tailrace.connector._apply import Applier, LakeParts
 from tailrace.connector._book import TableBook
 from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copies import RunningCopy
-from tailrace.connector._decisions import became_live, errored, resynced
+from tailrace.connector._decisions import became_live, failed, resynced
 from tailrace.connector._look import TableLook
 from tailrace.connector._messages import messages_to
 from tailrace.connector._pace import Pace
 from tailrace.connector.capture import CaptureOrder, CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
-from tailrace.errors import TailraceError, TransientError
+from tailrace.errors import ResyncError, TailraceError, TransientError
 from tailrace.lake.door import TableVersion
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
@@ -38,9 +38,9 @@ from tailrace.log.writer import LogOptions
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
-from tailrace.model.table_state import COPYING, TableState
+from tailrace.model.table_state import COPYING, TableRecord, TableState
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Source
+from tailrace.source.door import Definition, Source
 from tailrace.source.kinds import path_of
 from tailrace.spark.session import is_running, require_java, session
 
@@ -127,7 +127,7 @@ class Run:
             self._check()
             self._control.wait(POLL_SECONDS)
         self._reader = LogReader(home.log)
-        self._applier = Applier(self._parts, settings.tables_in_parallel, self._table_failed)
+        self._applier = Applier(self._parts, settings.tables_in_parallel, self)
         stack.callback(self._applier.close)
         self._find_live()
         self._tell_state()
@@ -172,7 +172,8 @@ class Run:
         if self._control.is_paused:
             self._hold()
         self._take_requests()
-        self._look.take_if_due(self._resume)
+        if self._look.is_due():
+            self._take_look()
         self._leave()
         self._finish_copy()
         self._start_copy()
@@ -214,6 +215,19 @@ class Run:
         for _, path in files:
             path.unlink(missing_ok=True)
 
+    def _take_look(self) -> bool:
+        """Look at the source's tables; live ones that moved harmlessly are to follow. False if there was no answer."""
+        if not self._look.try_take(self._resume):
+            return False
+        for table in self._applier.tables:
+            self._move(table)
+        return True
+
+    def _move(self, table: TableId) -> None:
+        schema = self._look.moved(table)
+        if schema is not None:
+            self._applier.move(table, schema, self._look.position)
+
     def _leave(self) -> None:
         """Tables that are no longer live, or are to be another copy, stop following the log."""
         for live in self._applier.tables.values():
@@ -238,7 +252,7 @@ class Run:
                 self._waiting[table] = (version, None)
                 pending.remove(table)
         if pending:
-            self._book.move(self._book_of(pending, TableState.PENDING), TableState.SNAPSHOTTING)
+            self._book.set({table: self._begun(table) for table in pending})
             copies = {table: self._book[table].copy for table in pending}
             head_seq = self._reader.refresh().seq
             self._copy = RunningCopy(self._parts, self._source, self._settings, copies, head_seq)
@@ -248,8 +262,11 @@ class Run:
         has_rows = {*self._waiting, *self._applier.tables}
         return [table for table in self._book.of_state(*COPYING) if table not in has_rows]
 
-    def _book_of(self, tables: list[TableId], state: TableState) -> list[TableId]:
-        return [table for table in tables if self._book[table].state is state]
+    def _begun(self, table: TableId) -> TableRecord:
+        """As its copy begins: its definition was looked at before, so nothing that happens from now on is missed."""
+        record, schema = self._book[table], self._look.defined.get(table)
+        state = TableState.SNAPSHOTTING if record.state is TableState.PENDING else record.state
+        return replace(record, state=state, definition=schema.definition if schema else None)
 
     def _finish_copy(self) -> None:
         if self._copy is None or not self._copy.is_done:
@@ -260,8 +277,8 @@ class Run:
             record = self._book[table]
             if record.state in COPYING and version.stamp is not None and version.stamp.copy == record.copy:
                 self._waiting[table] = (version, copy.head_seq)
-        failed = {t: error for t, error in copy.snapshot.failed.items() if self._book[t].state in COPYING}
-        self._book.set({table: errored(table, self._book[table], error) for table, error in failed.items()})
+        failures = {t: error for t, error in copy.snapshot.failed.items() if self._book[t].state in COPYING}
+        self._book.set({table: failed(table, self._book[table], error) for table, error in failures.items()})
         if copy.snapshot.landed:
             positions = [version.stamp.position for version in copy.snapshot.landed.values() if version.stamp]
             self._tell(events.TablesLanded(list(copy.snapshot.landed), self._source.format(max(positions))))
@@ -292,18 +309,23 @@ class Run:
             del self._waiting[table]
             try:
                 self._applier.join(self._reader, table, record, version, shown_seq)
+                self._move(table)
                 self._published_at = -math.inf
-            except LogGapError as error:
-                self._book.set({table: resynced(record, error.message)})
+            except ResyncError as error:
+                self.table_failed(table, error)
 
     def _publish(self) -> None:
         head = self._reader.refresh()
-        if self._applier.is_level(head.seq) or not self._is_due_to_publish():
+        if self._applier.is_level(head.seq, head.ordinal) or not self._is_due_to_publish():
             return
         upto = self._next_seq(head.seq)
         if self._final_seq is not None:
             upto = min(upto, self._final_seq)
-        cut = self._applier.advance(self._reader, upto)
+        # Looked at after the last transaction of the batch: what was done to a whole table before it shows.
+        if not self._take_look():
+            return
+        self._leave()
+        cut = self._applier.advance(self._reader, self._applier.stops_at(self._reader, upto))
         self._published_at = time.monotonic()
         if cut is not None:
             self._tell(events.CutPublished(cut, self._source.format(cut.position)))
@@ -331,8 +353,11 @@ class Run:
         # Everything at once at the end, unless a log at its quota takes the rest only when what it has is published.
         return self._final_seq is not None or self._capture.report is not None
 
-    def _table_failed(self, table: TableId, error: TailraceError) -> None:
-        self._book.set({table: errored(table, self._book[table], error)})
+    def table_failed(self, table: TableId, error: TailraceError) -> None:
+        self._book.set({table: failed(table, self._book[table], error)})
+
+    def table_followed(self, table: TableId, definition: Definition | None) -> None:
+        self._book.set({table: replace(self._book[table], definition=definition)})
 
     def _acknowledge(self) -> None:
         """Let the log delete what no table and no live read needs any more."""
@@ -364,7 +389,7 @@ class Run:
         head = self._reader.refresh()
         if self._final_seq is None and head.ordinal >= self._target:
             self._final_seq = head.seq
-        return self._final_seq is not None and self._applier.is_level(self._final_seq)
+        return self._final_seq is not None and self._applier.is_level(self._final_seq, head.ordinal)
 
 
 def _needed_after(version: TableVersion, shown_seq: int | None) -> int:

@@ -119,7 +119,10 @@ def log_event(event: Event) -> None:
 
 
 def _fields(event: Event) -> dict[str, Any]:
-    """A cut may have thousands of tables, so only their number is logged; the cuts' own file has them."""
+    """A cut may have thousands of tables and a definition thousands of columns: files of their own have them."""
     if isinstance(event, CutPublished):
         return {"seq": event.cut.seq, "position": event.text, "tables": len(event.cut.tables)}
-    return asdict(event)
+    fields = asdict(event)
+    if isinstance(event, TableChanged):
+        del fields["record"]["definition"]
+    return fields

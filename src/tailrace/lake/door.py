@@ -46,8 +46,9 @@ class LakeTable(Protocol):
         none. Returns the version made."""
         ...
 
-    def evolve(self, schema: TableSchema) -> None:
-        """Add the columns the table lacks. A definite error for a change of shape that cannot be followed."""
+    def evolve(self, schema: TableSchema) -> int:
+        """Drop, rename and add columns until the table has the schema's. `ResyncError` where it cannot. Older versions
+        keep their shape. Returns the newest version."""
         ...
 
     def publish(

@@ -5,7 +5,7 @@ A *change* is one insert, update, delete or truncate, decoded. A *state* is the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +32,8 @@ take them from, where the row moved."""
 
 Decode = Callable[[Any, TableSchema], Any]
 """A batch of a table's log records, all of one shape, to changes as `change_schema` says. Every source has one."""
+WhyCopy = Callable[[Mapping[str, Any], Mapping[str, Any]], str | None]
+"""An old and a new definition of a table to a reason why a copy must be made again. Every source has one."""
 
 
 def row_schema(schema: TableSchema) -> Any:

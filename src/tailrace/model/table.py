@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, order=True)
@@ -28,9 +30,12 @@ class Column:
     source_type: str
     """As the source writes it: `numeric(12,2)`, `order_status`, `text[]`."""
     number: int = field(default=0, compare=False)
-    """The source's own number for the column, which a rename keeps and a new column never gets; 0 if unknown."""
-    missing: str | None = field(default=None, compare=False)
-    """What rows older than the column may show for it: the default it was added with. None means null."""
+    """The source's own number for the column, which a rename keeps and a new column never gets; 0 if it has none."""
+
+    @property
+    def identity(self) -> int | str:
+        """What tells the column from every other one that the table ever had."""
+        return self.number or self.name
 
 
 @dataclass(frozen=True)
@@ -43,9 +48,15 @@ class TableSchema:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     """Columns that identify a row in every change the source sends; empty where there are none."""
+    definition: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """What the source knew of the table when it told this shape. Only the source reads it. JSON."""
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
+
+    @property
+    def key_identities(self) -> frozenset[int | str]:
+        return frozenset(column.identity for column in self.columns if column.name in self.key)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,4 +73,5 @@ class TableSchema:
             relation=fields["relation"],
             columns=tuple(Column(**column) for column in fields["columns"]),
             key=tuple(fields["key"]),
+            definition=fields["definition"],
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class TableState(StrEnum):
@@ -41,3 +43,6 @@ class TableRecord:
     """The source's number for the table that was copied; 0 before."""
     is_refused: bool = False
     """The source's definition of the table caused the error: looked at again at every start."""
+    definition: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The source's definition of the table under which its copy was begun, or to which it has followed since. None
+    before."""

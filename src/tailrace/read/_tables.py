@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tailrace.changes.shape import require_same
 from tailrace.changes.tail import read_tail
 from tailrace.errors import DefiniteError
-from tailrace.lake.columns import lake_columns
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
-from tailrace.model.following import added_columns
 from tailrace.model.table_state import TableRecord
-from tailrace.read.overlay import overlay
+from tailrace.read.overlay import followed, overlay
 from tailrace.source.kinds import source_class
 
 
@@ -62,8 +61,9 @@ class CutTables(Mapping[str, DataFrame]):
         frame = stored.open(in_cut.version, keep=self._base.seq < self._seq)
         if tail is None:
             return frame
-        added_columns(lake_columns(frame.schema), tail.schema)
-        start = frame.limit(0) if tail.truncated else frame
+        if record.copy == in_cut.copy:
+            require_same(tail.shape, record.definition, self._source.why_copy)
+        start = followed(frame.limit(0) if tail.truncated else frame, tail.schema)
         return overlay(self._spark, start, tail.states, tail.schema)
 
     def _missing(self, name: str, record: TableRecord) -> DefiniteError:

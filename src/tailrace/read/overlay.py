@@ -15,8 +15,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.changes.moves import fill_moved
-from tailrace.lake.frames import frame_of, quote
+from tailrace.lake.columns import lake_columns
+from tailrace.lake.frames import frame_of, quote, spark_schema
+from tailrace.model.change import row_schema
+from tailrace.model.following import steps
 from tailrace.model.table import TableSchema
+
+
+def followed(base: DataFrame, schema: TableSchema) -> DataFrame:
+    """`base` in the schema's shape. `ResyncError` where it cannot follow."""
+    needed = steps(lake_columns(base.schema), schema)
+    if not needed:
+        return base
+    present = {needed.rename.get(name, name): name for name in base.columns if name not in needed.drop}
+    types = {field.name: field.dataType for field in spark_schema(row_schema(schema))}
+    columns = [
+        sf.col(quote(present[name])).alias(name) if name in present else sf.lit(None).cast(types[name]).alias(name)
+        for name in schema.names
+    ]
+    return base.select(columns)
 
 
 def overlay(spark: SparkSession, base: DataFrame, states: pa.Table, schema: TableSchema) -> DataFrame:

@@ -21,6 +21,8 @@ from tailrace.source.control import CaptureControl
 
 Claim = Mapping[str, Any]
 """What a lake's connector has made or will make at the source, in the source's own words. JSON."""
+Definition = Mapping[str, Any]
+"""Everything that decides what a copy of a table's rows must look like, in the source's own words. JSON."""
 Chunk = Any
 """A disjoint part of a table's rows. Can be pickled."""
 
@@ -162,6 +164,19 @@ class Source(Protocol):
 
     def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
         """The tables as they are now; one that is gone is missing."""
+        ...
+
+    def define(self, claim: Claim, known: Mapping[TableId, Definition | None]) -> dict[TableId, TableSchema]:
+        """The shapes of these tables, each with its definition, as they are now; one that is gone is missing.
+
+        `known` are the definitions that their copies were made under, where there are copies; where nothing has moved
+        since, it is the known one that is returned."""
+        ...
+
+    @staticmethod
+    def why_copy(old: Definition, new: Definition) -> str | None:
+        """Why a copy made under `old`, with all changes since, may differ from a table that `new` is the definition
+        of; None if it cannot. For a person. An older `new` says nothing. Pure."""
         ...
 
     def chunks(self, table: SourceTable, bytes_max: int) -> list[Chunk]:

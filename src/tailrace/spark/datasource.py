@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from tailrace.changes.decoding import RANGE_BYTES, decode_ranges
-from tailrace.changes.shape import TableShape, shape_of
+from tailrace.changes.shape import TableShape, shape_of, with_dropped
 from tailrace.errors import DefiniteError
 from tailrace.lake.frames import spark_schema
 from tailrace.log.ranges import ByteRange
@@ -114,7 +114,7 @@ class TailraceDataSource(DataSource):
             raise DefiniteError(
                 f"the log has no changes of table {self._given['table']}", f"it has: {', '.join(seen) or 'none yet'}"
             )
-        return shape
+        return with_dropped(shape)
 
 
 class _LogParts:

@@ -18,7 +18,7 @@ from tests.doors.parquet_lake import ParquetFormat, interfere_once
 from tests.postgres import wait_until
 
 from tailrace.changes.moves import fill_moved
-from tailrace.errors import DefiniteError
+from tailrace.errors import ResyncError
 from tailrace.lake import formats
 from tailrace.lake.columns import lake_columns
 from tailrace.lake.delta import table as delta_table
@@ -224,12 +224,13 @@ def rewrite_meanwhile(spark: SparkSession, folder: Path, patches: pytest.MonkeyP
     threading.Thread(target=rewrite).start()
 
 
-def test_a_new_column_is_null_in_old_rows_and_a_rename_is_refused(spark: SparkSession, table: LakeTable) -> None:
+def test_a_new_column_is_null_in_old_rows_and_a_renamed_one_keeps_its_values(
+    spark: SparkSession, table: LakeTable
+) -> None:
     first = land(spark, table, [row(1)])
     wider = replace(SCHEMA, columns=(*SCHEMA.columns, LATER))
-    table.evolve(SCHEMA)
-    assert newest(table) == first
-    table.evolve(wider)
+    assert table.evolve(SCHEMA) == first == newest(table)
+    assert table.evolve(wider) == first + 1
     standing = table.version()
     assert standing is not None
     assert (standing.number, standing.stamp) == (first + 1, stamp(None))
@@ -240,18 +241,24 @@ def test_a_new_column_is_null_in_old_rows_and_a_rename_is_refused(spark: SparkSe
     assert content(table) == [row(1) | {"later": None}, row(2) | {"later": 5}]
     assert lake_columns(table.open(newest(table)).schema)[-1].number == 9
     renamed = replace(wider, columns=(*SCHEMA.columns, replace(LATER, name="latest")))
-    with pytest.raises(DefiniteError, match="renamed"):
-        table.evolve(renamed)
+    table.evolve(renamed)
+    assert content(table) == [row(1) | {"latest": None}, row(2) | {"latest": 5}]
+    assert lake_columns(table.open(newest(table)).schema)[-1].number == 9
+    retyped = replace(wider, columns=(*SCHEMA.columns, replace(LATER, type="string", source_type="text")))
+    with pytest.raises(ResyncError, match="is now text"):
+        table.evolve(retyped)
 
 
-def test_a_column_that_the_source_dropped_stays_and_is_null_in_rows_that_change(
+def test_a_column_that_the_source_dropped_goes_and_older_versions_keep_it(
     spark: SparkSession, table: LakeTable
 ) -> None:
-    land(spark, table, [row(1, "old"), row(2, "old")])
+    first = land(spark, table, [row(1, "old"), row(2, "old")])
     narrower = replace(SCHEMA, columns=tuple(column for column in SCHEMA.columns if column.name != "note"))
     table.evolve(narrower)
     table.publish(states(state(row(2))).drop_columns(["note"]), narrower, stamp(1))
-    assert content(table) == [row(1, "old"), row(2) | {"note": None}]
+    without = [{name: value for name, value in each.items() if name != "note"} for each in (row(1), row(2))]
+    assert content(table) == without
+    assert table.open(first).where("note = 'old'").count() == 2
 
 
 def test_rows_are_found_by_their_keys(spark: SparkSession, table: LakeTable) -> None:

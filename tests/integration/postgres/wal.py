@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableSchema
-from tailrace.source.postgres._catalog import describe_relation
+from tailrace.source.postgres._announced import describe_relation
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._messages import parse_begin, parse_commit, parse_relation, parse_truncate
 from tailrace.source.postgres._pgoutput import decode

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tailrace.connector._decisions import Found, decide, decide_unsent, errored, resynced
-from tailrace.errors import DefiniteError
+from tailrace.connector._decisions import Found, decide, decide_unsent, failed, resynced
+from tailrace.errors import DefiniteError, ResyncError
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.source.door import Problem, SourceTable
@@ -14,7 +16,7 @@ T = TableId("public", "t")
 PROBLEM = Problem("table public.t has no primary key", "alter table …")
 GONE = "table public.t is gone from the source"
 
-LIVE = TableRecord(TableState.LIVE, copy=1, relation=7)
+LIVE = TableRecord(TableState.LIVE, copy=1, relation=7, definition={"at": 1})
 FAILED_COPY = TableRecord(TableState.ERRORED, "no privilege", "grant", copy=1)
 FAILED_STREAM = TableRecord(TableState.ERRORED, "infinity", "change it", copy=1, relation=7)
 REFUSED = TableRecord(TableState.ERRORED, PROBLEM.message, PROBLEM.hint, copy=1, relation=7, is_refused=True)
@@ -87,5 +89,39 @@ def test_every_copy_that_is_asked_for_has_a_number_of_its_own() -> None:
 
 
 def test_an_error_keeps_what_is_known_of_the_table() -> None:
-    after = errored(T, LIVE, DefiniteError("public.t: bad", "do this"))
-    assert after == TableRecord(TableState.ERRORED, "bad", "do this", 1, 7)
+    after = failed(T, LIVE, DefiniteError("public.t: bad", "do this"))
+    assert after == replace(LIVE, state=TableState.ERRORED, reason="bad", hint="do this")
+
+
+def found_moved(reason: str | None) -> Found:
+    schema = replace(chosen().schema, definition={"at": 2})
+    return Found([chosen()], defined={T: schema}, why_copy=lambda old, new: reason if old != new else None)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        LIVE,
+        TableRecord(TableState.SNAPSHOTTING, copy=1, definition={"at": 1}),
+        TableRecord(TableState.RESYNCING, "asked", copy=1, relation=7, definition={"at": 1}),
+    ],
+)
+def test_a_definition_that_moved_in_doubt_means_another_copy_also_while_it_is_copied(before: TableRecord) -> None:
+    after = decide({T: before}, found_moved("it was rewritten"), starting=False)[T]
+    assert (after.copy, after.definition) == (before.copy + 1, None)
+    assert decide({T: before}, found_moved(None), starting=False)[T] == before
+
+
+def test_a_copy_that_has_not_begun_knows_no_definition_and_has_nothing_to_lose() -> None:
+    for before in (TableRecord(TableState.PENDING, copy=1), FAILED_STREAM):
+        assert decide({T: before}, found_moved("it was rewritten"), starting=False)[T] == before
+
+
+def test_a_live_table_without_a_definition_is_copied_again() -> None:
+    after = decide({T: replace(LIVE, definition=None)}, found_moved(None), starting=True)[T]
+    assert after.state is TableState.RESYNCING
+
+
+def test_an_error_that_only_a_copy_helps_against_leads_to_one() -> None:
+    after = failed(T, LIVE, ResyncError.of(T, "the log is gone"))
+    assert (after.state, after.copy, after.reason) == (TableState.RESYNCING, 2, "the log is gone")

@@ -23,7 +23,7 @@ from tailrace.lake.delta._open_versions import open_version
 from tailrace.lake.door import ConflictError, TableVersion
 from tailrace.lake.frames import frame_of, quote
 from tailrace.lake.stamp import Stamp
-from tailrace.model.following import added_columns
+from tailrace.model.following import steps
 from tailrace.model.table import Column as TableColumn
 from tailrace.model.table import TableSchema
 
@@ -81,11 +81,16 @@ class DeltaTable:
         with _conflicts():
             writer.option("overwriteSchema", str(new_shape)).save(str(self._path))
 
-    def evolve(self, schema: TableSchema) -> None:
-        added = added_columns(lake_columns(self._read().schema), schema)
-        if added:
-            with _conflicts():
-                self._spark.sql(f"alter table {self._name} add columns ({_ddl(added)})")
+    def evolve(self, schema: TableSchema) -> int:
+        needed = steps(lake_columns(self._read().schema), schema)
+        statements = [f"drop column {quote(name)}" for name in needed.drop]
+        statements += [f"rename column {quote(old)} to {quote(new)}" for old, new in needed.rename.items()]
+        if needed.add:
+            statements.append(f"add columns ({_ddl(needed.add)})")
+        with _conflicts():
+            for statement in statements:
+                self._spark.sql(f"alter table {self._name} {statement}")
+        return int(self._commits()[-1].stem)
 
     def rows_of(self, keys: pa.Table) -> pa.Table:
         wanted = frame_of(self._spark, keys)
@@ -150,10 +155,11 @@ class DeltaTable:
 
 def _properties(columns: Sequence[str]) -> dict[str, str]:
     """Which features of Delta a new table uses."""
-    properties = {"delta.enableDeletionVectors": "true"}
-    if any(set(name) & _ODD_NAME for name in columns):
-        properties["delta.columnMapping.mode"] = "name"
-    return properties
+    return {
+        "delta.enableDeletionVectors": "true",
+        "delta.columnMapping.mode": "name",
+        "delta.feature.timestampNtz": "supported",
+    }
 
 
 def _stamp_in(commit: Path) -> Stamp | None:

@@ -22,7 +22,7 @@ from tailrace.failpoint import failpoint
 from tailrace.log.writer import LogBlockedError, LogWriter
 from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
-from tailrace.source.postgres._catalog import describe_relation
+from tailrace.source.postgres._announced import describe_relation
 from tailrace.source.postgres._connection import connect, explained
 from tailrace.source.postgres._identity import identify, require_identity, require_timeline
 from tailrace.source.postgres._lsn import Lsn

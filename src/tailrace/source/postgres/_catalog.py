@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -186,20 +186,11 @@ def schema_of(info: TableInfo) -> TableSchema:
     return TableSchema(info.table, info.relation, columns, key)
 
 
-def describe_relation(conn: psycopg.Connection, relation: Relation) -> TableSchema:
-    """The shape a relation message announces, with what the message lacks looked up."""
-    types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
-    key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
-    schema = schema_from_relation(relation, types, key)
-    rows = conn.execute(QUERIES["numbers"], {"oid": relation.oid}).fetchall()
-    known = {name: (number, missing) for name, number, missing in rows}
-    return replace(
-        schema, columns=tuple(_numbered(column, *known.get(column.name, (0, None))) for column in schema.columns)
-    )
-
-
-def _numbered(column: Column, number: int, missing: str | None) -> Column:
-    return replace(column, number=number, missing=missing)
+def identity_keys(conn: psycopg.Connection, relations: Sequence[int]) -> dict[int, frozenset[str]]:
+    """The identifying columns of some tables by oid; those of a table that is gone are missing."""
+    keys = _keys(conn, relations)
+    rows = conn.execute(QUERIES["tables"], {"oids": list(relations)})
+    return {relation: keys.of(relation, identity) for relation, identity in rows}
 
 
 def schema_from_relation(

@@ -63,15 +63,6 @@ from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = %(namespace)s and c.relname = %(table)s;
 
--- numbers: the number of each column, and the value that rows older than the column may show for it
-select attname, attnum,
-       case
-         when atthasmissing then (attmissingval::text::text[])[1]
-         when attnotnull or atthasdef or attidentity <> '' then 'its default'
-       end
-from pg_attribute
-where attrelid = %(oid)s and attnum > 0 and not attisdropped;
-
 -- access: what the connected user may do with some tables
 select c.oid::bigint as relation,
        has_schema_privilege(c.relnamespace, 'usage') as may_enter,

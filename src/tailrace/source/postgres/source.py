@@ -12,6 +12,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import psycopg
@@ -21,11 +22,13 @@ from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.control import CaptureControl
-from tailrace.source.door import Check, Claim, Prepared, SnapshotPoint, Source, SourceTable
+from tailrace.source.door import Check, Claim, Definition, Prepared, SnapshotPoint, Source, SourceTable
 from tailrace.source.postgres import _capture, _chunks, _doctor, _pgoutput
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import TableInfo, find_tables, list_tables, schema_of
 from tailrace.source.postgres._connection import KeptConnection, explained, session
+from tailrace.source.postgres._definition import Definition as DefinitionOf
+from tailrace.source.postgres._definition import read_definitions
 from tailrace.source.postgres._identity import Identity, require_streaming, require_timeline, wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._problems import first_problems
@@ -44,6 +47,7 @@ from tailrace.source.postgres._slot import (
     require_slot,
     require_slot_name,
 )
+from tailrace.source.postgres._verdict import why_copy
 
 
 class PostgresSource(Source):
@@ -94,6 +98,27 @@ class PostgresSource(Source):
         with session(self._dsn) as conn:
             found = _source_tables(conn, find_tables(conn, set(tables)))
         return {each.table: each for each in found}
+
+    def define(self, claim: Claim, known: Mapping[TableId, Definition | None]) -> dict[TableId, TableSchema]:
+        with session(self._dsn) as conn, conn.transaction():
+            conn.execute("set transaction isolation level repeatable read read only")
+            infos = find_tables(conn, set(known))
+            before = {info.relation: known[info.table] for info in infos}
+            found = read_definitions(
+                conn,
+                claim["publication"],
+                {info.relation: info.identity_key for info in infos},
+                {relation: DefinitionOf.from_json(each) for relation, each in before.items() if each is not None},
+            )
+        return {
+            info.table: replace(schema_of(info), definition=found[info.relation].to_json())
+            for info in infos
+            if info.relation in found
+        }
+
+    @staticmethod
+    def why_copy(old: Definition, new: Definition) -> str | None:
+        return why_copy(DefinitionOf.from_json(old), DefinitionOf.from_json(new))
 
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
         with session(self._dsn) as conn:

@@ -1,0 +1,34 @@
+"""Shapes that the stream announces, completed from the catalog.
+
+A relation message has the names and types of the columns as they were at that point of the stream. The catalog has
+their numbers, as they are now. The two are matched, and where they do not fit, the shape says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import psycopg
+
+from tailrace.model.table import TableSchema
+from tailrace.source.postgres._catalog import declared_types, identity_keys, primary_key, schema_from_relation
+from tailrace.source.postgres._definition import read_columns
+from tailrace.source.postgres._messages import Relation
+from tailrace.source.postgres._verdict import numbers_of
+
+
+def describe_relation(conn: psycopg.Connection, relation: Relation) -> TableSchema:
+    """The shape a relation message announces, with its table's definition as it is now; without one if the table is
+    gone."""
+    types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
+    key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
+    schema = schema_from_relation(relation, types, key)
+    definition = read_columns(conn, identity_keys(conn, [relation.oid])).get(relation.oid)
+    if definition is None:
+        return schema
+    numbers = numbers_of(schema.names, definition.attributes)
+    if numbers is None:
+        definition = replace(definition, doubt="its columns changed in a way that the catalog no longer shows")
+        return replace(schema, definition=definition.to_json())
+    columns = tuple(replace(column, number=n) for column, n in zip(schema.columns, numbers, strict=True))
+    return replace(schema, columns=columns, definition=definition.to_json())

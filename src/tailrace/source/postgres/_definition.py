@@ -1,0 +1,187 @@
+"""The definition of a table: everything in the catalog that decides what a copy of its rows must look like.
+
+The stream tells of changed rows. What a statement does to all rows at once, a rewrite, a default that old rows show, a
+renamed enum label, a partition attached with its rows, comes as no change at all. So the definition is remembered and
+compared with the present one, and what cannot be proved harmless means that the table is copied again. The proof leans
+on the catalog's row versions (`xmin`): a row that was changed and changed back has another one.
+
+A definition that comes with the stream (`columns_only`) has columns, files and key; the rest is looked at before every
+cut, so no cut contains a change that was overlooked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import astuple, dataclass, replace
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres._queries import load
+
+QUERIES = load("definition.sql")
+
+_NAMESPACES_SINCE = 150000
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column the table has or had."""
+
+    number: int
+    name: str
+    type: int
+    typmod: int
+    source_type: str
+    is_dropped: bool
+    is_generated: bool
+    version: str
+    is_missing: bool = False
+    """Rows older than the column show a default for it."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition at any level."""
+
+    attached: str
+    """The transaction that attached it."""
+    made: str
+    is_leaf: bool
+    has_older_rows: bool = True
+    """It may have rows from before it was attached."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A table's definition at one moment."""
+
+    at: int
+    """An LSN: what was committed before it is in."""
+    attributes: tuple[Attribute, ...]
+    files: Mapping[str, int]
+    """By oid of the table or leaf partition: the file of its rows."""
+    toast: int
+    """The table's TOAST table, which a rewrite by `alter table` replaces, and `vacuum full` and `truncate` do not."""
+    key: tuple[int, ...]
+    partitions: Mapping[str, Partition] | None = None
+    values: Mapping[str, str] | None = None
+    """Enum labels and composite types: what the text of a value depends on beside the value."""
+    sent: str | None = None
+    is_listed: bool = True
+    """The publication names the table itself. The server then refuses to make it unlogged."""
+    doubt: str | None = None
+    """Why a shape that came with the stream cannot be matched with the catalog."""
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Definition:
+        partitions = fields["partitions"]
+        return cls(
+            **{
+                **fields,
+                "attributes": tuple(Attribute(*each) for each in fields["attributes"]),
+                "key": tuple(fields["key"]),
+                "partitions": partitions and {oid: Partition(*each) for oid, each in partitions.items()},
+            }
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        partitions = {oid: list(astuple(each)) for oid, each in (self.partitions or {}).items()}
+        fields: dict[str, Any] = dict(vars(self))
+        return fields | {
+            "attributes": [list(astuple(each)) for each in self.attributes],
+            "key": list(self.key),
+            "partitions": None if self.partitions is None else partitions,
+        }
+
+    @property
+    def live(self) -> dict[int, Attribute]:
+        """The columns there are, by number."""
+        return {each.number: each for each in self.attributes if not each.is_dropped}
+
+
+def read_columns(conn: psycopg.Connection, keys: Mapping[int, Collection[str]]) -> dict[int, Definition]:
+    """What the stream needs of some tables' definitions, by oid; `keys` has each table's identifying columns."""
+    row = conn.execute(QUERIES["read_at"]).fetchone()
+    assert row is not None
+    at, oids = Lsn.parse(row[0]), {"oids": list(keys)}
+    missing = {(relation, name) for relation, name in conn.execute(QUERIES["missing"], oids)}
+    attributes: dict[int, list[Attribute]] = defaultdict(list)
+    for relation, *facts in conn.execute(QUERIES["attributes"], oids):
+        attribute = Attribute(*facts)
+        attributes[relation].append(replace(attribute, is_missing=(relation, attribute.name) in missing))
+    files: dict[int, dict[str, int]] = defaultdict(dict)
+    toasts: dict[int, int] = {}
+    for relation, part, file, toast in conn.execute(QUERIES["files"], oids):
+        files[relation][str(part)] = file
+        if part == relation:
+            toasts[relation] = toast
+    return {
+        relation: Definition(
+            at=int(at),
+            attributes=tuple(attributes[relation]),
+            files=files[relation],
+            toast=toasts.get(relation, 0),
+            key=tuple(each.number for each in attributes[relation] if each.name in key and not each.is_dropped),
+        )
+        for relation, key in keys.items()
+        if relation in attributes or relation in files
+    }
+
+
+def read_definitions(
+    conn: psycopg.Connection,
+    publication: str,
+    keys: Mapping[int, Collection[str]],
+    known: Mapping[int, Definition],
+) -> dict[int, Definition]:
+    """The whole definitions of some tables; the `known` one where nothing has moved since."""
+    parameters = {"oids": list(keys), "publication": publication}
+    found = read_columns(conn, keys)
+    values: dict[int, dict[str, str]] = defaultdict(dict)
+    for relation, name, text in conn.execute(QUERIES["label_and_attribute"], parameters):
+        values[relation][name] = text
+    sent = {relation: (rule, listed) for relation, rule, listed in conn.execute(QUERIES["sent"], parameters)}
+    namespaces: dict[int, str] = {}
+    if conn.info.server_version >= _NAMESPACES_SINCE:
+        namespaces = dict(conn.execute(QUERIES["sent_namespaces"], parameters).fetchall())
+    partitions = _partitions(conn, parameters, known)
+    whole = {}
+    for relation, definition in found.items():
+        rule, listed = sent.get(relation, ("", None))
+        new = replace(
+            definition,
+            partitions=partitions[relation],
+            values=values[relation],
+            sent=f"{rule}; {listed}; {namespaces.get(relation)}",
+            is_listed=listed is not None,
+        )
+        old = known.get(relation)
+        whole[relation] = old if old is not None and replace(new, at=old.at) == old else new
+    return whole
+
+
+def _partitions(
+    conn: psycopg.Connection, parameters: Mapping[str, Any], known: Mapping[int, Definition]
+) -> Mapping[int, dict[str, Partition]]:
+    found: dict[int, dict[str, Partition]] = defaultdict(dict)
+    for relation, part, attached, made, is_leaf in conn.execute(QUERIES["partitions"], parameters).fetchall():
+        before = known.get(relation)
+        if before is None or not before.partitions:
+            has_older_rows = True
+        elif str(part) in before.partitions:
+            has_older_rows = before.partitions[str(part)].has_older_rows
+        else:
+            has_older_rows = attached != made or (is_leaf and _is_attached_with_rows(conn, part, attached))
+        found[relation][str(part)] = Partition(attached, made, is_leaf, has_older_rows)
+    return found
+
+
+def _is_attached_with_rows(conn: psycopg.Connection, part: int, attached: str) -> bool:
+    """Made and attached in one transaction: whether rows came between the two."""
+    (name,) = conn.execute("select %s::regclass::text", (part,)).fetchone() or ("",)
+    row = conn.execute(sql.SQL(QUERIES["attached_with_rows"]).format(sql.SQL(name)), {"attached": attached}).fetchone()
+    return row is None or bool(row[0])

@@ -1,0 +1,81 @@
+-- attributes: every column that some tables ever had
+select a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod, format_type(a.atttypid, a.atttypmod),
+       a.attisdropped, a.attgenerated <> '', a.xmin::text
+from pg_attribute a
+where a.attrelid = any(%(oids)s::oid[]) and a.attnum > 0
+order by a.attrelid, a.attnum;
+
+-- missing: columns for which rows older than the column show a default, in a table or in one of its partitions
+select distinct t.oid::bigint, a.attname
+from unnest(%(oids)s::oid[]) as t(oid)
+join lateral (select t.oid as part union all select relid from pg_partition_tree(t.oid)) p on true
+join pg_attribute a on a.attrelid = p.part
+where a.atthasmissing and a.attnum > 0 and not a.attisdropped;
+
+-- files: where the rows of some tables are stored now
+select t.oid::bigint, c.oid::bigint, pg_relation_filenode(c.oid)::bigint, c.reltoastrelid::bigint
+from unnest(%(oids)s::oid[]) as t(oid)
+join lateral (select t.oid as part union select relid from pg_partition_tree(t.oid) where isleaf) p on true
+join pg_class c on c.oid = p.part and c.relkind = 'r'
+order by t.oid, c.oid;
+
+-- partitions: the partitions of some tables; when each was attached and when it was made
+select t.oid::bigint, p.relid::oid::bigint, i.xmin::text, made.xmin::text, p.isleaf
+from unnest(%(oids)s::oid[]) as t(oid)
+join lateral pg_partition_tree(t.oid) p on p.level > 0
+join pg_inherits i on i.inhrelid = p.relid
+join pg_attribute made on made.attrelid = p.relid and made.attname = 'tableoid'
+order by t.oid, p.relid;
+
+-- attached_with_rows: whether a partition has rows that are older than its being a partition
+select exists (select from only {} where age(xmin) >= age(%(attached)s::xid));
+
+-- label_and_attribute: enum labels and composite types' attributes that the text of some tables' values depends on
+with recursive used(relation, type) as (
+  select attrelid, atttypid
+  from pg_attribute
+  where attrelid = any(%(oids)s::oid[]) and attnum > 0 and not attisdropped
+  union
+  select used.relation, part.type
+  from used
+  join pg_type t on t.oid = used.type
+  cross join lateral (
+    select t.typelem where t.typelem <> 0 and t.typcategory = 'A'
+    union all
+    select t.typbasetype where t.typbasetype <> 0
+    union all
+    select a.atttypid from pg_attribute a where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+    union all
+    select r.rngsubtype from pg_range r where t.oid in (r.rngtypid, coalesce((to_jsonb(r) ->> 'rngmultitypid')::oid, 0))
+  ) part(type)
+)
+select used.relation::bigint, 'label ' || e.oid, e.enumlabel || ' ' || e.xmin
+from used
+join pg_enum e on e.enumtypid = used.type
+union all
+select used.relation::bigint, 'type ' || used.type,
+       string_agg(a.attnum || ':' || a.atttypid || ':' || a.attisdropped, ' ' order by a.attnum)
+from used
+join pg_type t on t.oid = used.type and t.typtype = 'c'
+join pg_attribute a on a.attrelid = t.typrelid and a.attnum > 0
+group by used.relation, used.type;
+
+-- sent: the catalog rows by which a publication sends some tables
+select t.oid::bigint,
+       'publication ' || p.oid || ' ' || p.xmin,
+       (select string_agg(r.oid || ' ' || r.xmin, ', ' order by r.oid)
+        from pg_publication_rel r
+        where r.prpubid = p.oid
+          and r.prrelid in (select t.oid union all select relid from pg_partition_ancestors(t.oid)))
+from unnest(%(oids)s::oid[]) as t(oid)
+join pg_publication p on p.pubname = %(publication)s;
+
+-- sent_namespaces: the catalog rows by which a publication sends all tables of some tables' namespaces
+select c.oid::bigint, n.oid || ' ' || n.xmin
+from pg_class c
+join pg_publication p on p.pubname = %(publication)s
+join pg_publication_namespace n on n.pnpubid = p.oid and n.pnnspid = c.relnamespace
+where c.oid = any(%(oids)s::oid[]);
+
+-- read_at: before which point of the server's log everything that is read next was committed
+select pg_current_wal_insert_lsn()::text;

@@ -1,0 +1,195 @@
+"""What a table's definition shows of each statement, on a real server: followed, or a reason to copy again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import psycopg
+import pytest
+
+from tailrace.model.table import TableId
+from tailrace.source.postgres.source import PostgresSource
+
+T = TableId("public", "t")
+CLAIM = {"publication": "p"}
+SETUP = """
+create type mood as enum ('sad', 'ok');
+create type pair as (a int, b int);
+create table t (id int primary key, v int, c text, i int, w varchar(10), m mood, ms mood[], p pair, n numeric(5,2),
+                g int generated always as (i * 2) stored, e timestamp(3));
+insert into t (id, v, c) values (1, 1, 'a'), (2, 2, 'b');
+create publication p for table t with (publish_via_partition_root = true);
+"""
+PARTITIONED = """
+create table t (id int, d int, primary key (id, d)) partition by range (d);
+create table t1 partition of t for values from (0) to (10);
+create table t2 partition of t for values from (10) to (20);
+insert into t select i, i from generate_series(1, 15) i;
+create publication p for table t with (publish_via_partition_root = true);
+"""
+
+HARMLESS = {
+    "a nullable column": "alter table t add x int",
+    "a column that is filled and made not null": "alter table t add x int; update t set x = 1; "
+    "alter table t alter x set not null",
+    "a default for later rows": "alter table t add x int; alter table t alter x set default 7",
+    "a default of an old column": "alter table t alter v set default 7",
+    "a dropped column": "alter table t drop v cascade",
+    "a renamed column": "alter table t rename c to d",
+    "a renamed key": "alter table t rename id to ident",
+    "longer text": "alter table t alter w type varchar(20)",
+    "unlimited text": "alter table t alter w type text",
+    "a finer time": "alter table t alter e type timestamp(6)",
+    "an enum label more": "alter type mood add value 'glad' before 'sad'",
+    "a renamed type": "alter type mood rename to moods",
+    "a vacuum": "vacuum full t",
+    "a cluster": "cluster t using t_pkey",
+    "a truncate": "truncate t",
+    "an index": "create index on t (c)",
+    "a constraint": "alter table t add check (v < 100)",
+    "not null": "alter table t alter v set not null",
+    "a privilege": "grant select (c) on t to public",
+    "a comment, storage and statistics": "comment on column t.c is 'x'; alter table t alter c set storage external; "
+    "alter table t alter c set statistics 10",
+    "an analyze": "analyze t",
+    "another owner": "do $$ begin create role other; exception when duplicate_object then null; end $$; "
+    "alter table t owner to other",
+    "full identity": "alter table t replica identity full",
+    "another table sent": "create table u (id int primary key); alter publication p add table u",
+}
+DOUBTFUL = {
+    "a default that old rows show": ("alter table t add x int default 5", "added with a default"),
+    "a default dropped at once": (
+        "alter table t add x int default 5; alter table t alter x drop default",
+        "added with",
+    ),
+    "a volatile default": (
+        "alter table t add k uuid default gen_random_uuid(); alter table t alter k drop default",
+        "rewritten",
+    ),
+    "a default made real": (
+        "alter table t add x int default 5; alter table t alter x drop default; vacuum full t",
+        "rewritten",
+    ),
+    "a computed column let go": ("alter table t alter g drop expression", "no longer computed"),
+    "a computed column": ("alter table t add h int generated always as (v + 1) stored", "rewritten"),
+    "the same type with another value": ("alter table t alter c type text using upper(c)", "rewritten"),
+    "a number with another value": ("alter table t alter v type int using v + 1", "rewritten"),
+    "text with another value": ("alter table t alter w type text using upper(w)", "was character varying"),
+    "another scale": ("alter table t alter n type numeric(6,1)", "was numeric"),
+    "more digits": ("alter table t alter n type numeric(8,2)", "was numeric"),
+    "a wider number": ("alter table t alter v type bigint", "was integer"),
+    "there and back": ("alter table t alter v type bigint; alter table t alter v type int", "rewritten"),
+    "an enum label renamed": ("alter type mood rename value 'sad' to 'blue'", "enum label"),
+    "a composite's attribute": ("alter type pair add attribute z int", "composite type"),
+    "dropped and made again": ("alter table t drop c; alter table t add c text", "another column"),
+    "exchanged": (
+        "alter table t rename v to x; alter table t rename id to v; alter table t rename x to id",
+        "another column",
+    ),
+    "added, changed, dropped, added": (
+        "alter table t add x int; update t set x = 1; alter table t drop x; alter table t add x int",
+        "added and dropped",
+    ),
+    "another key": ("alter table t drop constraint t_pkey; alter table t add primary key (id, v)", "key changed"),
+    "out and back": ("alter publication p drop table t; alter publication p add table t", "publication"),
+    "a filter for a while": (
+        "alter publication p set table t where (id > 1); alter publication p set table t",
+        "publication",
+    ),
+    "a kind of change for a while": (
+        "alter publication p set (publish = 'insert'); "
+        "alter publication p set (publish = 'insert, update, delete, truncate')",
+        "publication",
+    ),
+}
+PARTITIONS_HARMLESS = {
+    "a new partition": "create table t3 partition of t for values from (20) to (30)",
+    "a new partition with rows after": "create table t3 partition of t for values from (20) to (30); "
+    "insert into t values (25, 25)",
+    "a new subtree": "create table t3 partition of t for values from (20) to (30) partition by range (id); "
+    "create table t31 partition of t3 for values from (0) to (100)",
+    "a column": "alter table t add x int",
+}
+PARTITIONS_DOUBTFUL = {
+    "emptied": ("truncate t1", "emptied"),
+    "emptied and filled": ("truncate t1; insert into t1 values (1, 1)", "emptied"),
+    "attached": (
+        "create table t3 (like t including all); insert into t3 values (20, 20); "
+        "alter table t attach partition t3 for values from (20) to (30)",
+        "attached with its rows",
+    ),
+    "attached in one transaction": (
+        "begin; create table t3 (like t including all); insert into t3 values (20, 20); "
+        "alter table t attach partition t3 for values from (20) to (30); commit",
+        "attached with its rows",
+    ),
+    "detached": ("alter table t detach partition t1", "detached or dropped"),
+    "dropped": ("drop table t1", "detached or dropped"),
+    "out and back": (
+        "alter table t detach partition t1; insert into t1 values (99, 9); "
+        "alter table t attach partition t1 for values from (0) to (10)",
+        "detached and attached",
+    ),
+    "a default that old rows show": ("alter table t add x int default 5", "added with a default"),
+    "a volatile default": ("alter table t add k uuid default gen_random_uuid()", "rewritten"),
+}
+
+
+def verdict(dsn: str, conn: psycopg.Connection, setup: str, ddl: str) -> str | None:
+    """What a copy made before `ddl` must do after it."""
+    conn.execute(setup)
+    source = PostgresSource(dsn)
+    old = _through_json(source.define(CLAIM, {T: None})[T].definition)
+    for statement in [ddl] if ddl.startswith(("begin", "do")) else ddl.split("; "):
+        conn.execute(statement)
+    new = _through_json(source.define(CLAIM, {T: old})[T].definition)
+    assert source.why_copy(new, old) is None, "an older definition says nothing"
+    return source.why_copy(old, new)
+
+
+def _through_json(definition: Any) -> Any:
+    return json.loads(json.dumps(definition))
+
+
+@pytest.mark.parametrize("ddl", HARMLESS.values(), ids=HARMLESS)
+def test_what_changes_no_row_that_is_there_is_followed(dsn: str, conn: psycopg.Connection, ddl: str) -> None:
+    assert verdict(dsn, conn, SETUP, ddl) is None
+
+
+@pytest.mark.parametrize(("ddl", "reason"), DOUBTFUL.values(), ids=DOUBTFUL)
+def test_what_may_change_rows_without_a_word_means_a_new_copy(
+    dsn: str, conn: psycopg.Connection, ddl: str, reason: str
+) -> None:
+    assert reason in (verdict(dsn, conn, SETUP, ddl) or "nothing")
+
+
+@pytest.mark.parametrize("ddl", PARTITIONS_HARMLESS.values(), ids=PARTITIONS_HARMLESS)
+def test_a_partition_that_was_made_empty_is_followed(dsn: str, conn: psycopg.Connection, ddl: str) -> None:
+    assert verdict(dsn, conn, PARTITIONED, ddl) is None
+
+
+@pytest.mark.parametrize(("ddl", "reason"), PARTITIONS_DOUBTFUL.values(), ids=PARTITIONS_DOUBTFUL)
+def test_what_happens_to_a_whole_partition_means_a_new_copy(
+    dsn: str, conn: psycopg.Connection, ddl: str, reason: str
+) -> None:
+    assert reason in (verdict(dsn, conn, PARTITIONED, ddl) or "nothing")
+
+
+def test_a_table_that_may_have_been_unlogged_is_copied_again(dsn: str, conn: psycopg.Connection) -> None:
+    """With `for all tables` the server lets a table be unlogged, and its changes are nowhere."""
+    setup = "create table t (id int primary key, v int); create publication p for all tables"
+    ddl = "alter table t set unlogged; insert into t values (1, 1); alter table t set logged"
+    assert "unlogged" in (verdict(dsn, conn, setup, ddl) or "nothing")
+
+
+def test_a_table_with_text_that_was_unlogged_is_copied_again(dsn: str, conn: psycopg.Connection) -> None:
+    setup = "create table t (id int primary key, v text); create publication p for all tables"
+    ddl = "alter table t set unlogged; insert into t values (1, 'x'); alter table t set logged"
+    assert verdict(dsn, conn, setup, ddl) == "the table was rewritten"
+
+
+def test_a_gone_table_has_no_definition(dsn: str, conn: psycopg.Connection) -> None:
+    conn.execute("create publication p")
+    assert PostgresSource(dsn).define(CLAIM, {T: None}) == {}
