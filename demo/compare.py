@@ -137,8 +137,8 @@ def _source_text(field: t.StructField) -> sql.Composable:
         t.TimestampType: "(extract(epoch from {0}) * 1000000)::bigint::text",
         t.DoubleType: "{0}::float8",
         t.FloatType: "{0}::float8",
-        # Not a cast: that would take the padding off char(n).
-        t.StringType: "case when {0} is not null then format('%s', {0}) end",
+        # Not a cast: that would take the padding off char(n). A value of a row type may be neither null nor `not null`.
+        t.StringType: "case when num_nulls({0}) = 0 then format('%s', {0}) end",
     }
     pattern = patterns.get(type(field.dataType), "{0}::text")
     return sql.SQL(pattern).format(sql.Identifier(field.name))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import psycopg
 from demo.compare import compare_frames
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import tailrace
 
@@ -36,17 +35,16 @@ def assert_equal(dsn: str, spark: SparkSession, lake: Path, *tables: str) -> Non
 
 
 def _assert_equal(dsn: str, cut: tailrace.Cut, tables: Sequence[str]) -> None:
-    frames = {table: _present(dsn, table, cut.tables[table]) for table in tables}
+    frames = {table: cut.tables[table] for table in tables}
+    assert {table: sorted(frame.columns) for table, frame in frames.items()} == _columns(dsn, tables)
     assert [each for each in compare_frames(dsn, frames) if not each.equal] == []
 
 
-def _present(dsn: str, table: str, frame: DataFrame) -> DataFrame:
-    """Without the columns that the source has dropped: the lake keeps them. With all that the source has."""
-    namespace, name = table.split(".")
+def _columns(dsn: str, tables: Sequence[str]) -> dict[str, list[str]]:
+    """What the source has, but for columns it computes."""
     query = (
         "select attname from pg_attribute where attrelid = format('%%I.%%I', %s::text, %s::text)::regclass "
-        "and attnum > 0 and not attisdropped"
+        "and attnum > 0 and not attisdropped and attgenerated = ''"
     )
     with psycopg.connect(dsn) as conn:
-        rows: list[tuple[Any, ...]] = conn.execute(query, (namespace, name)).fetchall()
-    return frame.select([f"`{row[0]}`" for row in rows])
+        return {t: sorted(str(row[0]) for row in conn.execute(query, tuple(t.split(".")))) for t in tables}

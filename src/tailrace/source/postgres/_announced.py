@@ -14,7 +14,7 @@ from tailrace.model.table import TableSchema
 from tailrace.source.postgres._catalog import declared_types, identity_keys, primary_key, schema_from_relation
 from tailrace.source.postgres._definition import read_columns
 from tailrace.source.postgres._messages import Relation
-from tailrace.source.postgres._verdict import numbers_of
+from tailrace.source.postgres._verdict import UNCLEAR, numbers_of
 
 
 def describe_relation(conn: psycopg.Connection, relation: Relation) -> TableSchema:
@@ -28,7 +28,8 @@ def describe_relation(conn: psycopg.Connection, relation: Relation) -> TableSche
         return schema
     numbers = numbers_of(schema.names, definition.attributes)
     if numbers is None:
-        definition = replace(definition, doubt="its columns changed in a way that the catalog no longer shows")
+        definition = replace(definition, doubt=UNCLEAR)
         return replace(schema, definition=definition.to_json())
+    definition = replace(definition, listed=dict(zip(schema.names, numbers, strict=True)))
     columns = tuple(replace(column, number=n) for column, n in zip(schema.columns, numbers, strict=True))
     return replace(schema, columns=columns, definition=definition.to_json())

@@ -73,6 +73,8 @@ class Definition:
     sent: str | None = None
     is_listed: bool = True
     """The publication names the table itself. The server then refuses to make it unlogged."""
+    listed: Mapping[str, int] | None = None
+    """With a shape from the stream: the columns that the stream listed, with the numbers that were found for them."""
     doubt: str | None = None
     """Why a shape that came with the stream cannot be matched with the catalog."""
 

@@ -130,7 +130,10 @@ def cast_column(text: Any, schema: TableSchema, column: Column) -> Any:
         return values.cast(text, column.type)
     except DefiniteError as error:
         message = f"{schema.table} column {column.name}: {error.message}"
-        raise DefiniteError(message, error.hint, table=str(schema.table)) from None
+        again = f"tailrace tables resync LAKE {schema.table}"
+        raise DefiniteError(
+            message, f"{error.hint}; then: {again}" if error.hint else again, str(schema.table)
+        ) from None
 
 
 def _before(payloads: Payloads, old: list[Cells], schema: TableSchema, count: int) -> Any:

@@ -8,6 +8,7 @@ constraint, an index, a privilege; a file rewritten as it was (`vacuum full`, `c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 from tailrace.source.postgres._definition import Attribute, Definition
@@ -15,6 +16,7 @@ from tailrace.source.postgres._definition import Attribute, Definition
 _NUMERIC = 1700
 _TEXTS = frozenset({25, 1043})
 """Oids: `text` and `varchar`, which print alike."""
+UNCLEAR = "its columns changed in a way that the catalog no longer shows"
 
 
 def why_copy(old: Definition, new: Definition) -> str | None:
@@ -23,22 +25,57 @@ def why_copy(old: Definition, new: Definition) -> str | None:
         return new.doubt
     if new.at <= old.at:
         return None
-    checks: list[Callable[[Definition, Definition], str | None]] = [_names, _kept, _added, _files, _key]
+    checks: list[Callable[[Definition, Definition], str | None]] = [_names, _listed, _kept, _added, _files, _key]
     if new.partitions is not None:
         checks += [_partitions, _values, _sent]
     return next((reason for check in checks if (reason := check(old, new)) is not None), None)
 
 
 def _names(old: Definition, new: Definition) -> str | None:
-    """Changes in between may have come under a name that stood for another column then."""
     numbers = {each.name: each.number for each in old.live.values()}
     for each in new.live.values():
-        if numbers.get(each.name, each.number) != each.number:
+        if numbers.get(each.name, each.number) != each.number and numbers[each.name] in new.live:
             return f"column {each.name} is another column now"
-    known = {each.number for each in old.attributes}
-    if any(each.is_dropped and each.number not in known for each in new.attributes):
-        return "a column was added and dropped again"
     return None
+
+
+def _listed(old: Definition, new: Definition) -> str | None:
+    """A name that the stream listed must have stood for the same column then as now.
+
+    A column whose catalog row has not changed since kept its name. The others are matched by the gap between such
+    columns that they stand in: certain if there are as many names as columns; or, where none was dropped, fewer: the
+    last ones had not been added yet.
+    """
+    if new.listed is None:
+        return None
+    gone = {each.number for each in old.attributes if each.is_dropped}
+    stored = [each for each in new.attributes if each.number not in gone and not each.is_generated]
+    kept = {each.number: each.name for each in stored if _is_untouched(each, old)}
+    names = list(new.listed)
+    for low, high in itertools.pairwise([0, *kept, len(new.attributes) + 1]):
+        if high in kept and kept[high] not in names:
+            return UNCLEAR
+        end = names.index(kept[high]) if high in kept else len(names)
+        between, names = names[:end], names[end + 1 :]
+        moved = [each for each in stored if low < each.number < high]
+        if not _is_certain([new.listed[name] for name in between], moved, is_last=high not in kept):
+            return UNCLEAR
+    return None
+
+
+def _is_untouched(attribute: Attribute, old: Definition) -> bool:
+    before = old.live.get(attribute.number)
+    return before is not None and before.version == attribute.version
+
+
+def _is_certain(listed: Sequence[int], moved: Sequence[Attribute], *, is_last: bool) -> bool:
+    """Whether only these columns of a gap can have been listed."""
+    numbers = [each.number for each in moved]
+    if list(listed) == numbers:
+        return True
+    if not listed and all(each.is_dropped for each in moved):
+        return True
+    return is_last and list(listed) == numbers[: len(listed)] and not any(each.is_dropped for each in moved)
 
 
 def _kept(old: Definition, new: Definition) -> str | None:
@@ -121,27 +158,24 @@ def _sent(old: Definition, new: Definition) -> str | None:
 def numbers_of(names: Sequence[str], attributes: Sequence[Attribute]) -> list[int] | None:
     """The numbers of a table's columns as the stream once listed them; None where the catalog does not tell.
 
-    The stream lists the columns in the order of their numbers. A name that is gone belongs to a dropped column, if
-    there are just as many of those in the gap. A column that is there now and has a smaller number than the last one
-    listed must be listed: otherwise it had another name then.
+    The stream lists the columns in the order of their numbers, and lists them all. So a name that the catalog no longer
+    has stands for a column that was dropped or renamed since, in the gap between its neighbours; if there are just as
+    many of those as unknown names, each is the one.
     """
-    live = {each.name: each.number for each in attributes if not each.is_dropped and not each.is_generated}
-    dropped = [each.number for each in attributes if each.is_dropped]
+    stored = {each.number: each.name for each in attributes if each.is_dropped or not each.is_generated}
+    known = {each.name: each.number for each in attributes if each.number in stored and not each.is_dropped}
+    nameless = [number for number, name in stored.items() if known.get(name) != number or name not in names]
     found: list[int] = []
     unknown = 0
-    for name in [*names, None]:
-        number = live.get(name) if name is not None else len(attributes) + 1
+    for number in [*(known.get(name) for name in names), len(attributes) + 1]:
         if number is None:
             unknown += 1
             continue
-        last = found[-1] if found else 0
-        gap = [each for each in dropped if last < each < number]
+        gap = [each for each in nameless if (found[-1] if found else 0) < each < number]
         if unknown and len(gap) != unknown:
             return None
         found += [*gap[:unknown], number]
         unknown = 0
     found.pop()
-    if found != sorted(found):
-        return None
-    skipped = {number for number in live.values() if found and number < found[-1]} - set(found)
-    return None if skipped else found
+    live = {number for number in known.values() if found and number < found[-1]}
+    return found if found == sorted(found) and live <= set(found) else None

@@ -1,0 +1,107 @@
+"""Which numbers the columns have that the stream once listed, as far as the catalog tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailrace.source.postgres._definition import Attribute, Definition
+from tailrace.source.postgres._verdict import numbers_of, why_copy
+
+DROPPED, COMPUTED = "-", "="
+
+
+def attributes(names: str) -> list[Attribute]:
+    """`a - b= c`: a, a dropped one, b computed, c."""
+    return [
+        Attribute(
+            number,
+            f"........pg.dropped.{number}........" if name == DROPPED else name.rstrip(COMPUTED),
+            type=23,
+            typmod=-1,
+            source_type="integer",
+            is_dropped=name == DROPPED,
+            is_generated=name.endswith(COMPUTED),
+            version="1",
+        )
+        for number, name in enumerate(names.split(), 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("listed", "now", "numbers"),
+    [
+        ("a b c", "a b c", [1, 2, 3]),
+        ("a b", "a b c", [1, 2]),
+        ("a c", "a b= c", [1, 3]),
+        ("a b c", "a - c", [1, 2, 3]),
+        ("a b c", "a b -", [1, 2, 3]),
+        ("a b c", "a b d", [1, 2, 3]),
+        ("a b c", "x y z", [1, 2, 3]),
+        ("a b", "a - b", [1, 3]),
+        ("a b", "a b - -", [1, 2]),
+        ("a b c", "a b - d", None),
+        ("a b c", "a b - -", None),
+        ("a x", "a y x", None),
+        ("a b c", "a c b", None),
+        ("a b c", "b a c", None),
+        ("a b", "a", None),
+        ("", "a b", []),
+    ],
+)
+def test_columns_are_matched_by_name_and_by_the_gap_they_stand_in(
+    listed: str, now: str, numbers: list[int] | None
+) -> None:
+    assert numbers_of(listed.split(), attributes(now)) == numbers
+
+
+@dataclass
+class World:
+    """A table's columns as a person changes them: the truth."""
+
+    columns: list[Attribute] = field(default_factory=lambda: attributes("a b c"))
+    changes: int = 1
+
+    def live(self) -> list[Attribute]:
+        return [each for each in self.columns if not each.is_dropped]
+
+    def change(self, kind: str, which: int, name: str) -> None:
+        self.changes += 1
+        taken = {each.name for each in self.live()}
+        changed = replace(attributes(name)[0], number=len(self.columns) + 1, version=str(self.changes))
+        if kind == "add" and name not in taken:
+            self.columns.append(changed)
+        elif kind != "add" and self.live():
+            old = self.live()[which % len(self.live())]
+            name = f"dropped {old.number}" if kind == "drop" else old.name if name in taken else name
+            self.columns[old.number - 1] = replace(changed, number=old.number, name=name, is_dropped=kind == "drop")
+
+    def definition(self, at: int) -> Definition:
+        return Definition(at, tuple(self.columns), {"7": 1}, 0, (), {}, {}, "")
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["add", "drop", "rename"]), st.integers(0, 5), st.sampled_from("abcdef")), max_size=8
+)
+
+
+@given(before=CHANGES, after=CHANGES)
+def test_a_list_of_columns_is_never_matched_wrongly_unless_the_definition_is_in_doubt(
+    before: list[tuple[str, int, str]], after: list[tuple[str, int, str]]
+) -> None:
+    world = World()
+    copied_under = world.definition(1)
+    for change in before:
+        world.change(*change)
+    listed = world.live()
+    for change in after:
+        world.change(*change)
+    now = world.definition(2)
+    names = [each.name for each in listed]
+    found = numbers_of(names, now.attributes)
+    if found is not None and found != [each.number for each in listed]:
+        announced = replace(now, listed=dict(zip(names, found, strict=True)))
+        assert why_copy(copied_under, announced) is not None
