@@ -1,0 +1,126 @@
+"""The ugly database: everything that ever broke a copy, in one lake, through kills, changes and definitions that move.
+
+`ugly/database.sql` makes it, `ugly/changes.sql` and `ugly/definitions.sql` happen to it. After each, every table that
+can be copied equals its source row by row, and every other one says why not.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from demo.compare import compare_frames
+from pyspark.sql import SparkSession
+from tests.journey import run as run_command
+from tests.running import Running, running
+
+import tailrace
+from tailrace.connector.tables import lake_status
+from tailrace.errors import DefiniteError
+from tailrace.model.table_state import TableState
+from tailrace.settings import ConnectorSettings
+from tailrace.source.kinds import source_of
+
+SCRIPTS = Path(__file__).parent / "ugly"
+REFUSED = {
+    "public.Twins": "differ only in upper and lower case",
+    "public.twins": "differ only in upper and lower case",
+    "public.clashing_columns": "differ only in case",
+    "public.computed_key": "generated column",
+    "public.deferred": "deferrable",
+    "public.infinite": "infinity",
+    "public.keyless": "no primary key",
+    "public.no_columns": "no primary key",
+}
+GONE = {"public.dropped", "public.renamed", "moving.inside"}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ConnectorSettings:
+    return ConnectorSettings(tmp_path / "lake", publish_every_seconds=1.0, look_at_tables_seconds=1.0)
+
+
+@pytest.mark.timeout(600)
+def test_the_ugly_database_is_copied_followed_and_never_silently_wrong(
+    database: str, settings: ConnectorSettings, spark: SparkSession
+) -> None:
+    execute(database, "database.sql")
+    killed = run_command("sync", database, str(settings.lake), "--once", TAILRACE_FAILPOINT="snapshot.table.copied")
+    assert killed.returncode == -signal.SIGKILL, killed
+    with running(settings, source_of(database), spark) as run:
+        run.catch_up()
+        assert_copied(run, database, spark)
+        assert {name for name, _ in reasons(run, TableState.ERRORED)} == set(REFUSED)
+        for name, reason in reasons(run, TableState.ERRORED):
+            assert REFUSED[name] in reason
+        execute(database, "changes.sql")
+        kill_capture(settings.lake)
+        run.wait_for_log()
+        assert_live(run, database, spark)
+        run.catch_up()
+        assert_copied(run, database, spark)
+
+        execute(database, "definitions.sql")
+        for table in ("public.rewritten", "public.parted", "public.every_value", "public.replaced", "public.by_index"):
+            run.wait_for_state(table, TableState.LIVE, copy=2)
+        for table in ("public.renamed_now", "moved_away.inside", "public.keyless"):
+            run.wait_for_state(table, TableState.LIVE)
+        run.catch_up()
+        assert_copied(run, database, spark)
+        assert {name for name, _ in reasons(run, TableState.ERRORED)} == set(REFUSED) - {"public.keyless"} | GONE
+    assert_queries(settings.lake, spark)
+
+
+def execute(database: str, script: str) -> None:
+    """Each statement in a transaction of its own, unless it says otherwise."""
+    text = re.sub(r"^--.*$", "", (SCRIPTS / script).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    with psycopg.connect(database, autocommit=True) as conn:
+        for statement in re.split(r";\n", text):
+            if statement.strip():
+                conn.execute(statement)
+
+
+def reasons(run: Running, state: TableState) -> list[tuple[str, str]]:
+    records = run.connector.tables().items()
+    return [(str(table), record.reason or "") for table, record in records if record.state is state]
+
+
+def assert_copied(run: Running, database: str, spark: SparkSession) -> None:
+    """Published, in the session that stays open."""
+    live = {str(table) for table, record in run.connector.tables().items() if record.state is TableState.LIVE}
+    cut = tailrace.cut(spark, run.lake, published=True, register=False)
+    assert set(cut.tables) == live
+    assert_equal(database, cut)
+
+
+def assert_live(run: Running, database: str, spark: SparkSession) -> None:
+    assert_equal(database, tailrace.cut(spark, run.lake, register=False))
+
+
+def assert_equal(database: str, cut: tailrace.Cut) -> None:
+    assert [each for each in compare_frames(database, dict(cut.tables)) if not each.equal] == []
+
+
+def kill_capture(lake: Path) -> None:
+    """kill -9; the connector starts it again."""
+    for process in psutil.process_iter(["cmdline"]):
+        if "tailrace.connector.capture" in (process.info["cmdline"] or ()) and process.ppid() == psutil.Process().pid:
+            process.kill()
+
+
+def assert_queries(lake: Path, spark: SparkSession) -> None:
+    """Names mean what they mean in the source; one table's trouble is no other's."""
+    cut = tailrace.cut(spark, lake, register=False)
+    assert cut.sql("select v from public.orders").collect()[0].v == "public 2"
+    assert cut.sql("select v from audit.`public.orders`").collect()[0].v == "audit 2"
+    assert cut.sql("select v from archive.`Orders`").collect()[0].v == "archive 2"
+    assert cut.sql("select count(*) as n from `odd schema`.`ta``b\"le.with 'all'`").collect()[0].n == 20
+    assert cut.sql("select `where` from `select` where `from` = 1").collect()[0][0] == "x"
+    for table in ("public.infinite", "public.dropped"):
+        with pytest.raises(DefiniteError, match=f"table {table} is errored"):
+            cut.sql(f"select * from {table}")
+    assert {str(each.table) for each in lake_status(lake).tables} >= {"public.infinite", "public.orders"}
