@@ -43,11 +43,15 @@ proof: setup ## the long sweeps: every crash point, every damaged byte, kills at
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log ## all benchmarks
+bench: bench-log bench-tables ## all benchmarks
 
 .PHONY: bench-log
 bench-log: setup ## the log alone: append, fsync, read
 	$(PYTHON) -m benchmarks.log
+
+.PHONY: bench-tables
+bench-tables: setup ## a lake of 60 small tables next to a lake of one
+	$(PYTHON) -m benchmarks.tables
 
 .PHONY: clean
 clean: ## remove what setup, demo and tests made here

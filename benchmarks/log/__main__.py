@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+from benchmarks.aims import Aim, report
 from benchmarks.log import memory, ours, peers, workload
-from benchmarks.log.aims import Aim, report
 from benchmarks.log.cache import forget_cache, forget_file
 
 from tailrace.log.writer import LogWriter

@@ -13,8 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.aims import Aim, report
 from benchmarks.log import workload
-from benchmarks.log.aims import Aim, report
 
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
