@@ -27,6 +27,7 @@ from tailrace.lake.columns import comment, lake_columns
 from tailrace.lake.door import ConflictError, TableVersion
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
 from tailrace.model.following import added_columns
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
@@ -152,18 +153,18 @@ def _fold(base: dict[Key, Row], states: pa.Table, schema: TableSchema) -> list[R
     upserts: dict[Key, Row] = {}
     for state in states.to_pylist():
         key = tuple(state[name] for name in schema.key)
-        if state["_fresh"] and key in base:
+        if state[FRESH] and key in base:
             raise DefiniteError(f"{schema.table}: the lake has a row {key} already", table=str(schema.table))
         rows.pop(key, None)
-        if not state["_deleted"]:
+        if not state[DELETED]:
             upserts[key] = {name: state[name] for name in schema.names} | _left_out(state, key, base, schema)
     return list((rows | upserts).values())
 
 
 def _left_out(state: Row, key: Key, base: dict[Key, Row], schema: TableSchema) -> Row:
     """What the state takes from its old row, which may have had another key."""
-    names = state["_unchanged"] or []
-    origin = state.get("_origin")
+    names = state[UNCHANGED] or []
+    origin = state.get(ORIGIN)
     old = tuple(origin[name] for name in schema.key) if origin else key
     if names and old not in base:
         raise DefiniteError(f"{schema.table}: the lake has no row {old}", table=str(schema.table))

@@ -2,8 +2,8 @@
 
 Many events in, at most one state a key out. Columns that the source left out because they had
 not changed are filled from earlier events of the same key; what no event of the batch has stays
-listed in `_unchanged` and is the base row's. A row that moved to another key takes its left-out
-columns from where it came, and where that is a row of the base, `_origin` names its key.
+listed in `UNCHANGED` and is the base row's. A row that moved to another key takes its left-out
+columns from where it came, and where that is a row of the base, `ORIGIN` names its key.
 
     events   k1 insert (a, big)   k1 update (a', -)   k2 update (b', -)   k3 insert, k3 delete
     states   k1 (a', big)         k2 (b', big from the base)              nothing: k3 never was
@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailrace.model.change import DELETED, FRESH, FROM, KEY, ORIGIN, PART, POS, SEQ, UNCHANGED
+
 
 @dataclass
 class _Sources:
@@ -27,29 +29,24 @@ class _Sources:
 
     row: np.ndarray
     origin: np.ndarray
-    """Event whose `_from` is the base row's key, where the row moved; -1 means its own key."""
+    """Event whose `FROM` is the base row's key, where the row moved; -1 means its own key."""
 
 
 def compact(events: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """One row a key: the table's columns, `_deleted`, `_fresh` (the base has no such key),
-    `_unchanged` (columns to take from the base) and `_origin` (the key to take them from)."""
-    events = events.sort_by([("_seq", "ascending"), ("_pos", "ascending"), ("_part", "ascending")]).combine_chunks()
-    groups, count = key_codes(events.column("_key").combine_chunks())
+    """One row a key: the table's columns and `STATE_METADATA`."""
+    events = events.sort_by([(name, "ascending") for name in (SEQ, POS, PART)]).combine_chunks()
+    groups, count = key_codes(events.column(KEY).combine_chunks())
     last = np.zeros(count, np.int64)
     last[groups] = np.arange(len(groups))
     first = np.zeros(count, np.int64)
     first[groups[::-1]] = np.arange(len(groups))[::-1]
-    deleted = events.column("_deleted").to_numpy()
-    fresh = events.column("_fresh").to_numpy()
+    deleted = events.column(DELETED).to_numpy()
+    fresh = events.column(FRESH).to_numpy()
     # A key that was not in the base and is gone again leaves no trace.
     kept = np.flatnonzero(~(fresh[first] & deleted[last]))
     last, first = last[kept], first[kept]
     states = _values(events, columns, groups, last)
-    key = events.column("_key").combine_chunks().take(pa.array(last))
-    for index, name in enumerate(columns):
-        if key.type.get_field_index(name) >= 0:
-            states = states.set_column(index, name, pc.struct_field(key, name))
-    return states.append_column("_deleted", pa.array(deleted[last])).append_column("_fresh", pa.array(fresh[first]))
+    return states.append_column(DELETED, pa.array(deleted[last])).append_column(FRESH, pa.array(fresh[first]))
 
 
 def key_codes(key: pa.StructArray) -> tuple[np.ndarray, int]:
@@ -64,23 +61,28 @@ def key_codes(key: pa.StructArray) -> tuple[np.ndarray, int]:
 
 
 def _values(events: pa.Table, columns: Sequence[str], groups: np.ndarray, last: np.ndarray) -> pa.Table:
-    left_out = _left_out(events.column("_unchanged"), columns)
-    key = {field.name for field in events.column("_key").type}
+    left_out = _left_out(events.column(UNCHANGED), columns)
+    key = events.column(KEY).combine_chunks().take(pa.array(last))
     arrays: list[pa.ChunkedArray] = []
     unresolved = np.zeros((len(last), len(columns)), bool)
     origin = np.full(len(last), -1, np.int64)
     for index, name in enumerate(columns):
+        in_key = key.type.get_field_index(name)
+        if in_key >= 0:
+            # A delete has its key here alone, and a key that the source left out has come from the old one.
+            arrays.append(pc.struct_field(key, [in_key]))
+            continue
         row = last
         if left_out[:, index].any():
             sources = _trace(events, groups, left_out[:, index])
             row = sources.row[last]
-            unresolved[:, index] = (row < 0) & (name not in key)
+            unresolved[:, index] = row < 0
             origin = np.where(row < 0, sources.origin[last], origin)
         arrays.append(events.column(name).take(pa.array(row, mask=row < 0)))
     table = pa.table(arrays, names=list(columns))
-    table = table.append_column("_unchanged", _name_lists(unresolved, columns))
-    origins = events.column("_from").combine_chunks().take(pa.array(origin, mask=origin < 0))
-    return table.append_column("_origin", origins)
+    table = table.append_column(UNCHANGED, _name_lists(unresolved, columns))
+    origins = events.column(FROM).combine_chunks().take(pa.array(origin, mask=origin < 0))
+    return table.append_column(ORIGIN, origins)
 
 
 def _left_out(unchanged: pa.ChunkedArray, columns: Sequence[str]) -> np.ndarray:
@@ -102,7 +104,7 @@ def _trace(events: pa.Table, groups: np.ndarray, left_out: np.ndarray) -> _Sourc
     count = len(groups)
     rows = np.where(left_out, -1, np.arange(count))
     origin = np.full(count, -1, np.int64)
-    moved = np.flatnonzero(left_out & events.column("_from").is_valid().to_numpy())
+    moved = np.flatnonzero(left_out & events.column(FROM).is_valid().to_numpy())
     if len(moved):
         _trace_moves(events, groups, rows, origin, moved)
     order = np.argsort(groups, kind="stable")
@@ -122,9 +124,9 @@ def _trace(events: pa.Table, groups: np.ndarray, left_out: np.ndarray) -> _Sourc
 
 def _trace_moves(events: pa.Table, groups: np.ndarray, rows: np.ndarray, origin: np.ndarray, moved: np.ndarray) -> None:
     """Give each moved row the source its old key had just before; updates `rows` and `origin`."""
-    names = [field.name for field in events.column("_key").type]
+    names = [field.name for field in events.column(KEY).type]
     keys = pa.concat_arrays(
-        [events.column("_key").combine_chunks(), events.column("_from").combine_chunks().take(pa.array(moved))]
+        [events.column(KEY).combine_chunks(), events.column(FROM).combine_chunks().take(pa.array(moved))]
     )
     codes, _ = key_codes(pa.StructArray.from_arrays([pc.struct_field(keys, name) for name in names], names))
     own, old = codes[: len(groups)], codes[len(groups) :]

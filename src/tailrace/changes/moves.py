@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from tailrace.errors import DefiniteError
+from tailrace.model.change import ORIGIN, UNCHANGED
 from tailrace.model.table import TableSchema
 
 
@@ -15,7 +16,7 @@ def fill_moved(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Tabl
 
     Such rows are rare, so they are filled one by one; all others pass through untouched.
     """
-    origins = states.column("_origin").combine_chunks()
+    origins = states.column(ORIGIN).combine_chunks()
     if origins.null_count == len(origins):
         return states
     table, key = schema.table, schema.key
@@ -24,9 +25,9 @@ def fill_moved(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Tabl
     moved = origins.is_valid()
     rows = states.filter(moved).to_pylist()
     for row in rows:
-        origin = tuple(row["_origin"][name] for name in key)
+        origin = tuple(row[ORIGIN][name] for name in key)
         if origin not in base:
             hint = f"tailrace tables resync LAKE {table}"
             raise DefiniteError(f"{table}: row {origin} is missing in the lake", hint, str(table))
-        row.update({name: base[origin][name] for name in row["_unchanged"]}, _unchanged=None, _origin=None)
+        row.update({name: base[origin][name] for name in row[UNCHANGED]} | {UNCHANGED: None, ORIGIN: None})
     return pa.concat_tables([states.filter(origins.is_null()), pa.Table.from_pylist(rows, schema=states.schema)])

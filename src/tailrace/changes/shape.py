@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import SchemaVersion
 from tailrace.log.record import Array
-from tailrace.model.change import Decode, change_schema
+from tailrace.model.change import BEFORE, Decode, change_schema
 from tailrace.model.following import require_followable
 from tailrace.model.table import Column, TableId, TableSchema
 
@@ -123,11 +123,11 @@ def conform(batch: pa.RecordBatch, target: TableSchema) -> pa.RecordBatch:
     wanted = change_schema(target)
     if batch.schema.equals(wanted):
         return batch
-    arrays = [_column(batch, field) for field in wanted if field.name != "_before"]
-    before = batch.column("_before")
-    fields = [_field(before, field) for field in wanted.field("_before").type]
-    struct = pa.StructArray.from_arrays(fields, fields=list(wanted.field("_before").type), mask=before.is_null())
-    arrays.insert(wanted.get_field_index("_before"), struct)
+    arrays = [_column(batch, field) for field in wanted if field.name != BEFORE]
+    before = batch.column(BEFORE)
+    fields = [_field(before, field) for field in wanted.field(BEFORE).type]
+    struct = pa.StructArray.from_arrays(fields, fields=list(wanted.field(BEFORE).type), mask=before.is_null())
+    arrays.insert(wanted.get_field_index(BEFORE), struct)
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 

@@ -11,6 +11,7 @@ from demo.compare import compare_frames
 from pyspark.sql import DataFrame, SparkSession
 
 import tailrace
+from tailrace.lake.frames import quote
 
 
 def execute(dsn: str, script: str) -> None:
@@ -49,4 +50,4 @@ def _present(dsn: str, table: str, frame: DataFrame) -> DataFrame:
     )
     with psycopg.connect(dsn) as conn:
         rows: list[tuple[Any, ...]] = conn.execute(query, (namespace, name)).fetchall()
-    return frame.select([f"`{row[0]}`" for row in rows])
+    return frame.select([quote(row[0]) for row in rows])
