@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.model.change import DELETED, FRESH, FROM, KEY, ORIGIN, PART, POS, SEQ, UNCHANGED
+from tailrace.model.key import key_codes
 
 
 @dataclass
@@ -47,17 +48,6 @@ def compact(events: pa.Table, columns: Sequence[str]) -> pa.Table:
     last, first = last[kept], first[kept]
     states = _values(events, columns, groups, last)
     return states.append_column(DELETED, pa.array(deleted[last])).append_column(FRESH, pa.array(fresh[first]))
-
-
-def key_codes(key: pa.StructArray) -> tuple[np.ndarray, int]:
-    """A number for each row, equal exactly where the keys are, and how many there are."""
-    codes = np.zeros(len(key), np.int64)
-    for index in range(key.type.num_fields):
-        field = pc.struct_field(key, [index]).dictionary_encode()
-        part = field.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        # Renumbering after each column keeps the product of two counts within 64 bits.
-        codes = np.unique(codes * (len(field.dictionary) + 1) + part, return_inverse=True)[1]
-    return codes, int(codes.max()) + 1 if len(codes) else 0
 
 
 def _values(events: pa.Table, columns: Sequence[str], groups: np.ndarray, last: np.ndarray) -> pa.Table:

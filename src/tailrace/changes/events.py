@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.model.change import BEFORE, DELETED, EVENT_METADATA, FRESH, FROM, KEY, OP, PART, POS, SEQ, UNCHANGED
+from tailrace.model.key import differs
 
 
 def events(changes: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.Table:
@@ -35,7 +36,7 @@ def events(changes: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.
     has_old = pc.is_valid(before).to_numpy(zero_copy_only=False)
     is_delete = pc.equal(operations, "d").to_numpy(zero_copy_only=False)
     is_upsert = pc.is_in(operations, pa.array(["c", "u"])).to_numpy(zero_copy_only=False)
-    moves = is_upsert & has_old & _differs(old_key, new_key)
+    moves = is_upsert & has_old & differs(old_key, new_key)
     deletes = np.flatnonzero(is_delete | moves)
     upserts = np.flatnonzero(is_upsert)
     deleted = _part(changes, deletes, 0, columns, keep_columns=False)
@@ -60,14 +61,6 @@ def events(changes: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.
         ),
     ]
     return pa.concat_tables(parts).select([*EVENT_METADATA, *columns])
-
-
-def _differs(old: pa.StructArray, new: pa.StructArray) -> np.ndarray:
-    differs = np.zeros(len(old), bool)
-    for index in range(old.type.num_fields):
-        same = pc.equal(pc.struct_field(old, [index]), pc.struct_field(new, [index]))
-        differs |= ~pc.fill_null(same, False).to_numpy(zero_copy_only=False)
-    return differs
 
 
 def _part(changes: pa.Table, rows: np.ndarray, part: int, columns: Sequence[str], *, keep_columns: bool) -> pa.Table:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tailrace.errors import DefiniteError
 from tailrace.model.change import ORIGIN, UNCHANGED
+from tailrace.model.key import key_of
 from tailrace.model.table import TableSchema
 
 
@@ -21,11 +22,11 @@ def fill_moved(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Tabl
         return states
     table, key = schema.table, schema.key
     wanted = pa.Table.from_struct_array(origins.drop_null())
-    base = {tuple(row[name] for name in key): row for row in rows_of(wanted).to_pylist()}
+    base = {key_of(row, key): row for row in rows_of(wanted).to_pylist()}
     moved = origins.is_valid()
     rows = states.filter(moved).to_pylist()
     for row in rows:
-        origin = tuple(row[ORIGIN][name] for name in key)
+        origin = key_of(row[ORIGIN], key)
         if origin not in base:
             hint = f"tailrace tables resync LAKE {table}"
             raise DefiniteError(f"{table}: row {origin} is missing in the lake", hint, str(table))
