@@ -88,46 +88,37 @@ def _left_out(unchanged: pa.ChunkedArray, columns: Sequence[str]) -> np.ndarray:
 def _trace(events: pa.Table, groups: np.ndarray, left_out: np.ndarray) -> _Sources:
     """Where one column's value comes from after each event.
 
-    Within a key the newest event that carries the column gives it: a running maximum. Only rows
-    that moved need the order of events across keys, so only they are walked one by one.
+    Within a key the newest event that carries the column gives it: a running maximum. A row that moved carries what
+    its old key had before, so those are walked in order; each looks at one event.
     """
-    count = len(groups)
-    rows = np.where(left_out, -1, np.arange(count))
-    origin = np.full(count, -1, np.int64)
-    moved = np.flatnonzero(left_out & events.column(FROM).is_valid().to_numpy())
-    if len(moved):
-        _trace_moves(events, groups, rows, origin, moved)
-    order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(groups[order]) != 0]) if count else np.empty(0, np.int64)
-    first = np.repeat(starts, np.diff(np.r_[starts, count]))
-    position = np.arange(count)
-    # Rows the base must fill count as carriers when they moved: they end what came before them.
-    carries = (rows[order] >= 0) | (origin[order] >= 0)
-    newest = np.maximum.accumulate(np.where(carries, position, first - 1))
-    found = newest >= first
-    source = order[np.where(found, newest, 0)]
-    result = _Sources(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
-    result.row[order] = np.where(found, rows[source], -1)
-    result.origin[order] = np.where(found, origin[source], -1)
-    return result
-
-
-def _trace_moves(events: pa.Table, groups: np.ndarray, rows: np.ndarray, origin: np.ndarray, moved: np.ndarray) -> None:
-    """Give each moved row the source its old key had just before; updates `rows` and `origin`."""
-    names = [field.name for field in events.column(KEY).type]
-    keys = pa.concat_arrays(
-        [events.column(KEY).combine_chunks(), events.column(FROM).combine_chunks().take(pa.array(moved))]
-    )
-    codes, _ = key_codes(pa.StructArray.from_arrays([pc.struct_field(keys, name) for name in names], names))
-    own, old = codes[: len(groups)], codes[len(groups) :]
-    for event, old_code in zip(moved, old, strict=True):
-        before = np.flatnonzero((own[:event] == old_code) & ((rows[:event] >= 0) | (origin[:event] >= 0)))
+    own = np.arange(len(groups))
+    moved = left_out & events.column(FROM).is_valid().to_numpy()
+    carries = ~left_out | moved
+    before = _newest_before(groups, carries)
+    rows = np.where(left_out, -1, own)
+    origin = np.full(len(groups), -1, np.int64)
+    for event in np.flatnonzero(moved).tolist():
         # The move itself deleted the old key one event earlier; what counts is the state before that.
-        before = before[before < event - 1]
-        if len(before):
-            rows[event], origin[event] = rows[before[-1]], origin[before[-1]]
+        source = before[event - 1]
+        if source >= 0:
+            rows[event], origin[event] = rows[source], origin[source]
         else:
             origin[event] = event
+    source = np.where(carries, own, before)
+    return _Sources(np.where(source >= 0, rows[source], -1), np.where(source >= 0, origin[source], -1))
+
+
+def _newest_before(groups: np.ndarray, carries: np.ndarray) -> np.ndarray:
+    """For each event the newest one before it that has the same key and carries; -1 where there is none."""
+    order = np.argsort(groups, kind="stable")
+    place = np.arange(len(groups))
+    begins = np.diff(groups[order], prepend=-1) != 0
+    first = np.maximum.accumulate(np.where(begins, place, 0))
+    newest = np.maximum.accumulate(np.where(carries[order], place, -1))
+    earlier = np.r_[-1, newest[:-1]] if len(place) else newest
+    found = np.full(len(groups), -1, np.int64)
+    found[order] = np.where(earlier >= first, order[earlier], -1)
+    return found
 
 
 def _name_lists(mask: np.ndarray, names: Sequence[str]) -> pa.Array:

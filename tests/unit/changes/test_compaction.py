@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -174,3 +175,17 @@ def test_a_row_whose_key_only_looks_different_does_not_move(zero: float) -> None
     assert server.events().num_rows == 1
     (state,) = server.states().to_pylist()
     assert (repr(state["id"]), state[UNCHANGED], state[FRESH]) == (repr(-zero), [BIG], False)
+
+
+def test_the_time_for_rows_that_move_grows_with_their_number_and_not_with_its_square() -> None:
+    """A hundred thousand rows take about a second; looking through all events for each of them takes half a minute."""
+    server = Server(set())
+    count = 100_000
+    for number in range(count):
+        old, new = row((float(number), "x"), None, None), row((float(number + count), "x"), "a", None)
+        server._send("u", old, new, [BIG])
+    began = time.monotonic()
+    states = server.states()
+    assert time.monotonic() - began < 15
+    assert states.num_rows == 2 * count
+    assert states.column(ORIGIN).null_count == count
