@@ -145,7 +145,7 @@ def _source_text(field: t.StructField) -> sql.Composable:
 
 
 def _lake_text(field: t.StructField) -> Column:
-    column = f.col(f"`{field.name}`")
+    column = f.col("`" + field.name.replace("`", "``") + "`")
     match field.dataType:
         case t.BinaryType():
             text = f.lower(f.hex(column))

@@ -19,6 +19,7 @@ from tests.postgres import wait_until
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader, SchemaVersion
 from tailrace.log.writer import LogWriter
+from tailrace.model.change import POS, SEQ
 from tailrace.model.table import TableSchema
 from tailrace.source.control import CaptureControl
 from tailrace.source.door import Claim, Source
@@ -75,7 +76,7 @@ def logged_changes(source: type[Source], log: Path, table: str) -> list[dict[str
                 relation, xid, position = (one[name][0].as_py() for name in ("relation", "xid", "position"))
                 shape = _shape([each for each in versions if each.relation == relation], xid, position)
                 changes += source.decode(one, shape).to_pylist()
-    return sorted(changes, key=lambda change: (change["_seq"], change["_pos"]))
+    return sorted(changes, key=lambda change: (change[SEQ], change[POS]))
 
 
 def _shape(versions: Sequence[SchemaVersion], xid: int, position: int) -> TableSchema:

@@ -15,7 +15,19 @@ from tests.doors.history import History, Line, Row, from_json, position_of
 
 from tailrace.errors import DefiniteError
 from tailrace.log.record import RECORD
-from tailrace.model.change import METADATA, change_schema, row_schema
+from tailrace.model.change import (
+    BEFORE,
+    COMMIT_TS,
+    METADATA,
+    OP,
+    ORDINAL,
+    POS,
+    SEQ,
+    UNCHANGED,
+    XID,
+    change_schema,
+    row_schema,
+)
 from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
 from tailrace.model.lake_types import arrow_type
@@ -97,10 +109,10 @@ def decode(records: Any, schema: TableSchema) -> pa.RecordBatch:
         *_metadata(records),
         pa.StructArray.from_arrays(
             columns_of(before, schema),
-            fields=list(fields.field("_before").type),
+            fields=list(fields.field(BEFORE).type),
             mask=pa.array([row is None for row in before], pa.bool_()),
         ),
-        pa.array([payload.get("unchanged") for payload in payloads], fields.field("_unchanged").type),
+        pa.array([payload.get("unchanged") for payload in payloads], fields.field(UNCHANGED).type),
         *columns_of(after, schema),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=fields)
@@ -108,12 +120,12 @@ def decode(records: Any, schema: TableSchema) -> pa.RecordBatch:
 
 def _metadata(records: Any) -> list[pa.Array]:
     values = {
-        "_op": [_OPS[Kind(kind)] for kind in records.column("kind").to_pylist()],
-        "_seq": records.column("seq").to_pylist(),
-        "_pos": records.column("position").to_pylist(),
-        "_ordinal": records.column("commit_ordinal").to_pylist(),
-        "_xid": records.column("xid").to_pylist(),
-        "_commit_ts": records.column("commit_time_us").to_pylist(),
+        OP: [_OPS[Kind(kind)] for kind in records.column("kind").to_pylist()],
+        SEQ: records.column("seq").to_pylist(),
+        POS: records.column("position").to_pylist(),
+        ORDINAL: records.column("commit_ordinal").to_pylist(),
+        XID: records.column("xid").to_pylist(),
+        COMMIT_TS: records.column("commit_time_us").to_pylist(),
     }
     return [pa.array(values[name], type_) for name, type_ in METADATA.items()]
 

@@ -27,7 +27,9 @@ from tailrace.lake.columns import comment, lake_columns
 from tailrace.lake.door import ConflictError, TableVersion
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
 from tailrace.model.following import steps
+from tailrace.model.key import key_of
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
 
@@ -152,27 +154,27 @@ def _fold(base: dict[Key, Row], states: pa.Table, schema: TableSchema) -> list[R
     rows = dict(base)
     upserts: dict[Key, Row] = {}
     for state in states.to_pylist():
-        key = tuple(state[name] for name in schema.key)
-        if state["_fresh"] and key in base:
+        key = key_of(state, schema.key)
+        if state[FRESH] and key in base:
             raise DefiniteError(f"{schema.table}: the lake has a row {key} already", table=str(schema.table))
         rows.pop(key, None)
-        if not state["_deleted"]:
+        if not state[DELETED]:
             upserts[key] = {name: state[name] for name in schema.names} | _left_out(state, key, base, schema)
     return list((rows | upserts).values())
 
 
 def _left_out(state: Row, key: Key, base: dict[Key, Row], schema: TableSchema) -> Row:
     """What the state takes from its old row, which may have had another key."""
-    names = state["_unchanged"] or []
-    origin = state.get("_origin")
-    old = tuple(origin[name] for name in schema.key) if origin else key
+    names = state[UNCHANGED] or []
+    origin = state.get(ORIGIN)
+    old = key_of(origin, schema.key) if origin else key
     if names and old not in base:
         raise DefiniteError(f"{schema.table}: the lake has no row {old}", table=str(schema.table))
     return {name: base[old][name] for name in names}
 
 
 def _by_key(rows: Iterable[Row], key: Iterable[str]) -> dict[Key, Row]:
-    return {tuple(row[name] for name in key): row for row in rows}
+    return {key_of(row, key): row for row in rows}
 
 
 def _field(column: Column) -> pa.Field:

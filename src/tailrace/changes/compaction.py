@@ -2,8 +2,8 @@
 
 Many events in, at most one state a key out. Columns that the source left out because they had
 not changed are filled from earlier events of the same key; what no event of the batch has stays
-listed in `_unchanged` and is the base row's. A row that moved to another key takes its left-out
-columns from where it came, and where that is a row of the base, `_origin` names its key.
+listed in `UNCHANGED` and is the base row's. A row that moved to another key takes its left-out
+columns from where it came, and where that is a row of the base, `ORIGIN` names its key.
 
     events   k1 insert (a, big)   k1 update (a', -)   k2 update (b', -)   k3 insert, k3 delete
     states   k1 (a', big)         k2 (b', big from the base)              nothing: k3 never was
@@ -20,6 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailrace.model.change import DELETED, FRESH, FROM, KEY, ORIGIN, PART, POS, SEQ, UNCHANGED
+from tailrace.model.key import key_codes
+
 
 @dataclass
 class _Sources:
@@ -27,60 +30,49 @@ class _Sources:
 
     row: np.ndarray
     origin: np.ndarray
-    """Event whose `_from` is the base row's key, where the row moved; -1 means its own key."""
+    """Event whose `FROM` is the base row's key, where the row moved; -1 means its own key."""
 
 
 def compact(events: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """One row a key: the table's columns, `_deleted`, `_fresh` (the base has no such key),
-    `_unchanged` (columns to take from the base) and `_origin` (the key to take them from)."""
-    events = events.sort_by([("_seq", "ascending"), ("_pos", "ascending"), ("_part", "ascending")]).combine_chunks()
-    groups, count = key_codes(events.column("_key").combine_chunks())
+    """One row a key: the table's columns and `STATE_METADATA`."""
+    events = events.sort_by([(name, "ascending") for name in (SEQ, POS, PART)]).combine_chunks()
+    groups, count = key_codes(events.column(KEY).combine_chunks())
     last = np.zeros(count, np.int64)
     last[groups] = np.arange(len(groups))
     first = np.zeros(count, np.int64)
     first[groups[::-1]] = np.arange(len(groups))[::-1]
-    deleted = events.column("_deleted").to_numpy()
-    fresh = events.column("_fresh").to_numpy()
+    deleted = events.column(DELETED).to_numpy()
+    fresh = events.column(FRESH).to_numpy()
     # A key that was not in the base and is gone again leaves no trace.
     kept = np.flatnonzero(~(fresh[first] & deleted[last]))
     last, first = last[kept], first[kept]
     states = _values(events, columns, groups, last)
-    key = events.column("_key").combine_chunks().take(pa.array(last))
-    for index, name in enumerate(columns):
-        if key.type.get_field_index(name) >= 0:
-            states = states.set_column(index, name, pc.struct_field(key, name))
-    return states.append_column("_deleted", pa.array(deleted[last])).append_column("_fresh", pa.array(fresh[first]))
-
-
-def key_codes(key: pa.StructArray) -> tuple[np.ndarray, int]:
-    """A number for each row, equal exactly where the keys are, and how many there are."""
-    codes = np.zeros(len(key), np.int64)
-    for index in range(key.type.num_fields):
-        field = pc.struct_field(key, [index]).dictionary_encode()
-        part = field.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        # Renumbering after each column keeps the product of two counts within 64 bits.
-        codes = np.unique(codes * (len(field.dictionary) + 1) + part, return_inverse=True)[1]
-    return codes, int(codes.max()) + 1 if len(codes) else 0
+    return states.append_column(DELETED, pa.array(deleted[last])).append_column(FRESH, pa.array(fresh[first]))
 
 
 def _values(events: pa.Table, columns: Sequence[str], groups: np.ndarray, last: np.ndarray) -> pa.Table:
-    left_out = _left_out(events.column("_unchanged"), columns)
-    key = {field.name for field in events.column("_key").type}
+    left_out = _left_out(events.column(UNCHANGED), columns)
+    key = events.column(KEY).combine_chunks().take(pa.array(last))
     arrays: list[pa.ChunkedArray] = []
     unresolved = np.zeros((len(last), len(columns)), bool)
     origin = np.full(len(last), -1, np.int64)
     for index, name in enumerate(columns):
+        in_key = key.type.get_field_index(name)
+        if in_key >= 0:
+            # A delete has its key here alone, and a key that the source left out has come from the old one.
+            arrays.append(pc.struct_field(key, [in_key]))
+            continue
         row = last
         if left_out[:, index].any():
             sources = _trace(events, groups, left_out[:, index])
             row = sources.row[last]
-            unresolved[:, index] = (row < 0) & (name not in key)
+            unresolved[:, index] = row < 0
             origin = np.where(row < 0, sources.origin[last], origin)
         arrays.append(events.column(name).take(pa.array(row, mask=row < 0)))
     table = pa.table(arrays, names=list(columns))
-    table = table.append_column("_unchanged", _name_lists(unresolved, columns))
-    origins = events.column("_from").combine_chunks().take(pa.array(origin, mask=origin < 0))
-    return table.append_column("_origin", origins)
+    table = table.append_column(UNCHANGED, _name_lists(unresolved, columns))
+    origins = events.column(FROM).combine_chunks().take(pa.array(origin, mask=origin < 0))
+    return table.append_column(ORIGIN, origins)
 
 
 def _left_out(unchanged: pa.ChunkedArray, columns: Sequence[str]) -> np.ndarray:
@@ -96,46 +88,37 @@ def _left_out(unchanged: pa.ChunkedArray, columns: Sequence[str]) -> np.ndarray:
 def _trace(events: pa.Table, groups: np.ndarray, left_out: np.ndarray) -> _Sources:
     """Where one column's value comes from after each event.
 
-    Within a key the newest event that carries the column gives it: a running maximum. Only rows
-    that moved need the order of events across keys, so only they are walked one by one.
+    Within a key the newest event that carries the column gives it: a running maximum. A row that moved carries what
+    its old key had before, so those are walked in order; each looks at one event.
     """
-    count = len(groups)
-    rows = np.where(left_out, -1, np.arange(count))
-    origin = np.full(count, -1, np.int64)
-    moved = np.flatnonzero(left_out & events.column("_from").is_valid().to_numpy())
-    if len(moved):
-        _trace_moves(events, groups, rows, origin, moved)
-    order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(groups[order]) != 0]) if count else np.empty(0, np.int64)
-    first = np.repeat(starts, np.diff(np.r_[starts, count]))
-    position = np.arange(count)
-    # Rows the base must fill count as carriers when they moved: they end what came before them.
-    carries = (rows[order] >= 0) | (origin[order] >= 0)
-    newest = np.maximum.accumulate(np.where(carries, position, first - 1))
-    found = newest >= first
-    source = order[np.where(found, newest, 0)]
-    result = _Sources(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
-    result.row[order] = np.where(found, rows[source], -1)
-    result.origin[order] = np.where(found, origin[source], -1)
-    return result
-
-
-def _trace_moves(events: pa.Table, groups: np.ndarray, rows: np.ndarray, origin: np.ndarray, moved: np.ndarray) -> None:
-    """Give each moved row the source its old key had just before; updates `rows` and `origin`."""
-    names = [field.name for field in events.column("_key").type]
-    keys = pa.concat_arrays(
-        [events.column("_key").combine_chunks(), events.column("_from").combine_chunks().take(pa.array(moved))]
-    )
-    codes, _ = key_codes(pa.StructArray.from_arrays([pc.struct_field(keys, name) for name in names], names))
-    own, old = codes[: len(groups)], codes[len(groups) :]
-    for event, old_code in zip(moved, old, strict=True):
-        before = np.flatnonzero((own[:event] == old_code) & ((rows[:event] >= 0) | (origin[:event] >= 0)))
+    own = np.arange(len(groups))
+    moved = left_out & events.column(FROM).is_valid().to_numpy()
+    carries = ~left_out | moved
+    before = _newest_before(groups, carries)
+    rows = np.where(left_out, -1, own)
+    origin = np.full(len(groups), -1, np.int64)
+    for event in np.flatnonzero(moved).tolist():
         # The move itself deleted the old key one event earlier; what counts is the state before that.
-        before = before[before < event - 1]
-        if len(before):
-            rows[event], origin[event] = rows[before[-1]], origin[before[-1]]
+        source = before[event - 1]
+        if source >= 0:
+            rows[event], origin[event] = rows[source], origin[source]
         else:
             origin[event] = event
+    source = np.where(carries, own, before)
+    return _Sources(np.where(source >= 0, rows[source], -1), np.where(source >= 0, origin[source], -1))
+
+
+def _newest_before(groups: np.ndarray, carries: np.ndarray) -> np.ndarray:
+    """For each event the newest one before it that has the same key and carries; -1 where there is none."""
+    order = np.argsort(groups, kind="stable")
+    place = np.arange(len(groups))
+    begins = np.diff(groups[order], prepend=-1) != 0
+    first = np.maximum.accumulate(np.where(begins, place, 0))
+    newest = np.maximum.accumulate(np.where(carries[order], place, -1))
+    earlier = np.r_[-1, newest[:-1]] if len(place) else newest
+    found = np.full(len(groups), -1, np.int64)
+    found[order] = np.where(earlier >= first, order[earlier], -1)
+    return found
 
 
 def _name_lists(mask: np.ndarray, names: Sequence[str]) -> pa.Array:

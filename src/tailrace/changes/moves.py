@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from tailrace.errors import ResyncError
+from tailrace.model.change import ORIGIN, UNCHANGED
+from tailrace.model.key import key_of
 from tailrace.model.table import TableSchema
 
 
@@ -15,17 +17,17 @@ def fill_moved(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Tabl
 
     Such rows are rare, so they are filled one by one; all others pass through untouched.
     """
-    origins = states.column("_origin").combine_chunks()
+    origins = states.column(ORIGIN).combine_chunks()
     if origins.null_count == len(origins):
         return states
     table, key = schema.table, schema.key
     wanted = pa.Table.from_struct_array(origins.drop_null())
-    base = {tuple(row[name] for name in key): row for row in rows_of(wanted).to_pylist()}
+    base = {key_of(row, key): row for row in rows_of(wanted).to_pylist()}
     moved = origins.is_valid()
     rows = states.filter(moved).to_pylist()
     for row in rows:
-        origin = tuple(row["_origin"][name] for name in key)
+        origin = key_of(row[ORIGIN], key)
         if origin not in base:
             raise ResyncError.of(table, f"row {origin} is missing in the lake")
-        row.update({name: base[origin][name] for name in row["_unchanged"]}, _unchanged=None, _origin=None)
+        row.update({name: base[origin][name] for name in row[UNCHANGED]} | {UNCHANGED: None, ORIGIN: None})
     return pa.concat_tables([states.filter(origins.is_null()), pa.Table.from_pylist(rows, schema=states.schema)])

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from tailrace.errors import DefiniteError, ResyncError
 from tailrace.log.reader import SchemaVersion
 from tailrace.log.record import Array
-from tailrace.model.change import Decode, WhyCopy, change_schema
+from tailrace.model.change import BEFORE, UNCHANGED, Decode, WhyCopy, change_schema
 from tailrace.model.following import steps
 from tailrace.model.table import TableId, TableSchema
 
@@ -137,10 +137,10 @@ def conform(batch: pa.RecordBatch, own: TableSchema, target: TableSchema) -> pa.
         return batch
     names = {column.identity: column.name for column in own.columns}
     sources = {column.name: names.get(column.identity, "") for column in target.columns}
-    before = batch.column("_before")
-    fields = [_field(before, sources[field.name], field.type) for field in wanted.field("_before").type]
-    struct = pa.StructArray.from_arrays(fields, fields=list(wanted.field("_before").type), mask=before.is_null())
-    arrays = {"_before": struct, "_unchanged": _renamed(batch.column("_unchanged"), sources)}
+    before = batch.column(BEFORE)
+    fields = [_field(before, sources[field.name], field.type) for field in wanted.field(BEFORE).type]
+    struct = pa.StructArray.from_arrays(fields, fields=list(wanted.field(BEFORE).type), mask=before.is_null())
+    arrays = {BEFORE: struct, UNCHANGED: _renamed(batch.column(UNCHANGED), sources)}
     for field in wanted:
         if field.name not in arrays:
             arrays[field.name] = _column(batch, sources.get(field.name, field.name), field.type)

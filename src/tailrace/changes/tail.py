@@ -13,7 +13,7 @@ from tailrace.changes.decoding import changes_here
 from tailrace.changes.events import events
 from tailrace.changes.shape import TableShape, shape_of
 from tailrace.log.reader import LogReader
-from tailrace.model.change import Decode
+from tailrace.model.change import OP, POS, SEQ, Decode
 from tailrace.model.table import TableId
 
 
@@ -23,8 +23,8 @@ class Tail:
     def __init__(self, shape: TableShape, changes: pa.Table) -> None:
         self.shape = shape
         self.schema = shape.target
-        changes = changes.sort_by([("_seq", "ascending"), ("_pos", "ascending")])
-        truncates = pc.indices_nonzero(pc.equal(changes.column("_op"), "t"))
+        changes = changes.sort_by([(SEQ, "ascending"), (POS, "ascending")])
+        truncates = pc.indices_nonzero(pc.equal(changes.column(OP), "t"))
         self.truncated = len(truncates) > 0
         """The base's rows are gone; the states are all there is."""
         if self.truncated:

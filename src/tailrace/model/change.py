@@ -1,6 +1,7 @@
-"""The columns of a change and of a state: what decoding gives, and what a lake table takes.
+"""The columns of a change, of an event and of a state: what decoding gives, and what a lake table takes.
 
-A *change* is one insert, update, delete or truncate, decoded. A *state* is the result of all changes of one key.
+A *change* is one insert, update, delete or truncate, decoded. An *event* is what a change does to one key. A *state* is
+the result of all changes of one key. Each has the table's columns and, beside them, columns of our own.
 """
 
 from __future__ import annotations
@@ -13,22 +14,49 @@ import pyarrow as pa
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import TableSchema
 
-METADATA = {
-    "_op": pa.string(),
-    "_seq": pa.int64(),
-    "_pos": pa.int64(),
-    "_ordinal": pa.int64(),
-    "_xid": pa.int64(),
-    "_commit_ts": pa.timestamp("us", tz="UTC"),
-}
-"""Where a change stands, the same for every table: `c` insert, `u` update, `d` delete, `t` truncate; its
-transaction's sequence number and its position in the log; its commit's ordinal, its xid and its commit time."""
-RESERVED = (*METADATA, "_before", "_unchanged")
-"""Names a table's own columns must not have."""
+PREFIX = "tailrace:"
+"""How the names of our own columns begin. A source has a problem with a table that has such a column, in any case of
+letters; every other name is free."""
 
-STATE_METADATA = ("_deleted", "_fresh", "_unchanged", "_origin")
-"""Beside a state's columns: the key is gone; the base has no such key; columns to take from the base; the key to
-take them from, where the row moved."""
+OP = f"{PREFIX}op"
+"""`c` insert, `u` update, `d` delete, `t` truncate."""
+SEQ = f"{PREFIX}seq"
+"""The sequence number of a change's transaction."""
+POS = f"{PREFIX}pos"
+"""Where a change lies in the log."""
+ORDINAL = f"{PREFIX}ordinal"
+"""The ordinal of a change's commit."""
+XID = f"{PREFIX}xid"
+COMMIT_TS = f"{PREFIX}commit_ts"
+BEFORE = f"{PREFIX}before"
+"""The old row, or its key columns alone: what the source sent of it; null where it sent nothing."""
+UNCHANGED = f"{PREFIX}unchanged"
+"""Names of columns that the source left out because they had not changed. In a state: columns to take from the base."""
+
+KEY = f"{PREFIX}key"
+"""Struct of the key columns that an event concerns."""
+PART = f"{PREFIX}part"
+"""Orders the two events of one change."""
+DELETED = f"{PREFIX}deleted"
+"""The key has no row after this event, or in this state."""
+FRESH = f"{PREFIX}fresh"
+"""The key had no row before this event; in a state: the base has no such key."""
+FROM = f"{PREFIX}from"
+"""The key that an event's row had before, where it moved and left columns out."""
+ORIGIN = f"{PREFIX}origin"
+"""The key to take a state's left-out columns from, where the row moved."""
+
+METADATA = {
+    OP: pa.string(),
+    SEQ: pa.int64(),
+    POS: pa.int64(),
+    ORDINAL: pa.int64(),
+    XID: pa.int64(),
+    COMMIT_TS: pa.timestamp("us", tz="UTC"),
+}
+"""Where a change stands, the same for every table."""
+EVENT_METADATA = (KEY, SEQ, POS, PART, DELETED, FRESH, FROM, UNCHANGED)
+STATE_METADATA = (DELETED, FRESH, UNCHANGED, ORIGIN)
 
 Decode = Callable[[Any, TableSchema], Any]
 """A batch of a table's log records, all of one shape, to changes as `change_schema` says. Every source has one."""
@@ -47,8 +75,8 @@ def change_schema(schema: TableSchema) -> Any:
     return pa.schema(
         [
             *(pa.field(name, type_) for name, type_ in METADATA.items()),
-            pa.field("_before", pa.struct(columns)),
-            pa.field("_unchanged", pa.list_(pa.string())),
+            pa.field(BEFORE, pa.struct(columns)),
+            pa.field(UNCHANGED, pa.list_(pa.string())),
             *columns,
         ]
     )

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from tailrace.changes.moves import fill_moved
 from tailrace.lake.columns import lake_columns
 from tailrace.lake.frames import frame_of, quote, spark_schema
-from tailrace.model.change import row_schema
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.following import steps
 from tailrace.model.table import TableSchema
 
@@ -40,13 +40,13 @@ def overlay(spark: SparkSession, base: DataFrame, states: pa.Table, schema: Tabl
     """`base` with `states` laid over, lazily; columns that only one side has are null in the other."""
     key = schema.key
     states = fill_moved(states, schema, lambda keys: _rows_of(spark, base, keys))
-    touched = states.filter(pc.invert(states.column("_fresh"))).select(list(key))
+    touched = states.filter(pc.invert(states.column(FRESH))).select(list(key))
     kept = base
     if touched.num_rows:
         kept = base.join(frame_of(spark, touched).hint("broadcast"), list(key), "left_anti")
-    upserts = states.filter(pc.invert(states.column("_deleted"))).drop_columns(["_deleted", "_fresh", "_origin"])
-    partial = pc.is_valid(upserts.column("_unchanged"))
-    whole = upserts.filter(pc.invert(partial)).drop_columns(["_unchanged"])
+    upserts = states.filter(pc.invert(states.column(DELETED))).drop_columns([DELETED, FRESH, ORIGIN])
+    partial = pc.is_valid(upserts.column(UNCHANGED))
+    whole = upserts.filter(pc.invert(partial)).drop_columns([UNCHANGED])
     kept = _union(kept, frame_of(spark, whole) if whole.num_rows else None)
     completed = _completed(spark, base, upserts.filter(partial), key)
     return _union(kept, completed)
@@ -64,11 +64,11 @@ def _completed(spark: SparkSession, base: DataFrame, partial: pa.Table, key: Seq
     joined = base.alias("base").join(newer, [sf.col(f"base.{quote(k)}") == sf.col(f"newer.{quote(k)}") for k in key])
     columns = []
     for name in partial.column_names:
-        if name == "_unchanged":
+        if name == UNCHANGED:
             continue
         value = sf.col(f"newer.{quote(name)}")
         if name in base.columns:
-            left_out = sf.coalesce(sf.array_contains("newer._unchanged", name), sf.lit(False))
+            left_out = sf.coalesce(sf.array_contains(f"newer.{quote(UNCHANGED)}", name), sf.lit(False))
             value = sf.when(left_out, sf.col(f"base.{quote(name)}")).otherwise(value)
         columns.append(value.alias(name))
     return joined.select(columns)

@@ -26,7 +26,7 @@ from tailrace.lake.frames import spark_schema
 from tailrace.log.playback import read
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
-from tailrace.model.change import change_schema
+from tailrace.model.change import FROM, KEY, POS, SEQ, change_schema
 from tailrace.model.kind import Kind
 from tailrace.spark.task_errors import errors_sent
 
@@ -50,10 +50,12 @@ class ExecutorTail:
         columns = shape.target.names
         empty = events(change_schema(shape.target).empty_table(), shape.target.key, columns)
         plan = spark.createDataFrame([(number, each.to_json()) for number, each in enumerate(ranges)])
+        numbered = empty.rename_columns(_numbers(empty)).schema
         found = plan.repartitionByRange(len(ranges), plan.columns[0]).mapInArrow(
-            _reader_of_events(reader.path, shape, after, upto, last), spark_schema(empty.schema)
+            _reader_of_events(reader.path, shape, after, upto, last), spark_schema(numbered)
         )
-        self.states: DataFrame = found.repartition(len(ranges), "_key").mapInArrow(
+        key = numbered.names[empty.schema.get_field_index(KEY)]
+        self.states: DataFrame = found.repartition(len(ranges), key).mapInArrow(
             _compactor(columns, empty.schema), spark_schema(compact(empty, columns).schema)
         )
 
@@ -68,26 +70,33 @@ def _reader_of_events(
                 for changes in decode_ranges(log, ranges, after, upto, shape):
                     kept = _after(pa.Table.from_batches([changes]), last_truncate)
                     found = events(kept, shape.target.key, shape.target.names)
-                    if found.column("_from").null_count < found.num_rows:
+                    if found.column(FROM).null_count < found.num_rows:
                         raise MovedRowsError("moved rows")
-                    yield from found.to_batches()
+                    yield from found.rename_columns(_numbers(found)).to_batches()
 
     return read_events
 
 
 def _compactor(columns: tuple[str, ...], schema: pa.Schema) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def compact_share(share: Batches) -> Iterator[pa.RecordBatch]:
-        yield from compact(pa.Table.from_batches(share, schema), columns).to_batches()
+        batches = [batch.rename_columns(schema.names) for batch in share]
+        yield from compact(pa.Table.from_batches(batches, schema), columns).to_batches()
 
     return compact_share
+
+
+def _numbers(events: pa.Table) -> list[str]:
+    """Names for events on their way: pyspark takes neither a dot nor a backtick in the names that a function is given,
+    and a table's columns may have both."""
+    return [f"c{number}" for number in range(events.num_columns)]
 
 
 def _after(changes: pa.Table, last_truncate: tuple[int, int] | None) -> pa.Table:
     if last_truncate is None:
         return changes
     seq, position = last_truncate
-    in_later = pc.greater(changes.column("_seq"), seq)
-    later_in_same = pc.and_(pc.equal(changes.column("_seq"), seq), pc.greater(changes.column("_pos"), position))
+    in_later = pc.greater(changes.column(SEQ), seq)
+    later_in_same = pc.and_(pc.equal(changes.column(SEQ), seq), pc.greater(changes.column(POS), position))
     return changes.filter(pc.or_(in_later, later_in_same))
 
 

@@ -5,6 +5,9 @@
 With a table: its changes, typed. Without: one row a transaction. An offset is a transaction's
 sequence number, so a batch always ends on a transaction boundary. Executors read the log's files
 themselves; nothing but the plan passes through the driver.
+
+Our columns have short names here, `_op` and the like, because people type them. A table that has such a column itself
+is refused, here only.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.frames import spark_schema
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
-from tailrace.model.change import change_schema
-from tailrace.model.table import TableId
+from tailrace.model.change import PREFIX, change_schema
+from tailrace.model.table import TableId, TableSchema
 from tailrace.source.kinds import source_class
 
 OPTIONS = {
@@ -86,7 +89,7 @@ class TailraceDataSource(DataSource):
 
     def schema(self) -> StructType:
         shape = self._shape()
-        return spark_schema(change_schema(shape.target) if shape else TRANSACTIONS)
+        return spark_schema(public_schema(shape.target) if shape else TRANSACTIONS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _BatchReader(self._log, self._shape(), self._number("startseq"), self._number("endseq"))
@@ -135,7 +138,9 @@ class _LogParts:
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if partition.byte_range is None or self._shape is None:
             return iter(transactions(LogReader(self._log), partition.after, partition.upto).to_batches())
-        return decode_ranges(self._log, [partition.byte_range], partition.after, partition.upto, self._shape)
+        changes = decode_ranges(self._log, [partition.byte_range], partition.after, partition.upto, self._shape)
+        names = public_schema(self._shape.target).names
+        return (batch.rename_columns(names) for batch in changes)
 
 
 class _BatchReader(_LogParts, DataSourceReader):
@@ -184,6 +189,22 @@ class _StreamReader(_LogParts, DataSourceStreamReader):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[LogPart]:
         return self._parts(start["seq"], end["seq"])
+
+
+def public_schema(schema: TableSchema) -> pa.Schema:
+    """A table's changes as users see them; a definite error where a column of the table is called like one of ours."""
+    taken = {name.lower(): name for name in schema.names}
+    fields = []
+    for field in change_schema(schema):
+        name = field.name.replace(PREFIX, "_", 1) if field.name.startswith(PREFIX) else field.name
+        if name != field.name and name in taken:
+            raise DefiniteError(
+                f"table {schema.table} has a column {taken[name]}, the name of a column that this format adds",
+                "read the table with tailrace.cut, or rename the column",
+                table=str(schema.table),
+            )
+        fields.append(field.with_name(name))
+    return pa.schema(fields)
 
 
 def transactions(reader: LogReader, after: int, upto: int) -> pa.Table:

@@ -26,7 +26,7 @@ from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.door import ConflictError, LakeFormat, LakeTable
 from tailrace.lake.frames import frame_of
 from tailrace.lake.stamp import Stamp
-from tailrace.model.change import row_schema
+from tailrace.model.change import DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED, row_schema
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
 
@@ -50,10 +50,10 @@ KEY = pa.struct([("id", pa.int32()), ("part", pa.string())])
 STATES = pa.schema(
     [
         *row_schema(SCHEMA),
-        ("_deleted", pa.bool_()),
-        ("_fresh", pa.bool_()),
-        ("_unchanged", pa.list_(pa.string())),
-        ("_origin", KEY),
+        (DELETED, pa.bool_()),
+        (FRESH, pa.bool_()),
+        (UNCHANGED, pa.list_(pa.string())),
+        (ORIGIN, KEY),
     ]
 )
 LATER = Column("later", "int", "INT", 9)
@@ -75,7 +75,8 @@ def row(number: int, note: str = "") -> Row:
 
 
 def state(values: Row, **metadata: Any) -> Row:
-    return values | {"_deleted": False, "_fresh": False, "_unchanged": None, "_origin": None} | metadata
+    ours = {DELETED: False, FRESH: False, UNCHANGED: None, ORIGIN: None}
+    return values | ours | {f"{PREFIX}{name}": value for name, value in metadata.items()}
 
 
 def states(*rows: Row) -> pa.Table:
@@ -142,15 +143,15 @@ def test_published_states_come_to_what_a_dictionary_comes_to(
         old = sorted(oracle)
         touched = rng.sample(old, 6)
         changed = [state(row(number, f"in {seq}")) for number in touched[:2]]
-        partial = [state(row(n, f"in {seq}") | {"raw": None}, _unchanged=["raw"]) for n in touched[2:4]]
-        deleted = [state(row(number), _deleted=True) for number in touched[4:5]]
+        partial = [state(row(n, f"in {seq}") | {"raw": None}, unchanged=["raw"]) for n in touched[2:4]]
+        deleted = [state(row(number), deleted=True) for number in touched[4:5]]
         origin = {"id": touched[5], "part": "ab"[touched[5] % 2]}
         target = 1000 * seq + touched[5]
         moved = [
-            state(row(touched[5]), _deleted=True),
-            state(row(target) | {"note": None}, _fresh=True, _unchanged=["note"], _origin=origin),
+            state(row(touched[5]), deleted=True),
+            state(row(target) | {"note": None}, fresh=True, unchanged=["note"], origin=origin),
         ]
-        fresh = [state(row(100 + seq, "new"), _fresh=True)]
+        fresh = [state(row(100 + seq, "new"), fresh=True)]
         for each in changed + partial:
             oracle[each["id"]] = row(each["id"], f"in {seq}")
         oracle[target] = row(target, oracle[touched[5]]["note"])
@@ -169,7 +170,7 @@ def test_published_states_come_to_what_a_dictionary_comes_to(
 
 def test_states_that_replace_all_leave_nothing_else(spark: SparkSession, table: LakeTable) -> None:
     first = land(spark, table, [row(1), row(2)])
-    table.publish(states(state(row(2, "again"), _fresh=True)), SCHEMA, stamp(1), replaces_all=True)
+    table.publish(states(state(row(2, "again"), fresh=True)), SCHEMA, stamp(1), replaces_all=True)
     assert content(table) == [row(2, "again")]
     table.publish(states(), SCHEMA, stamp(2), replaces_all=True)
     assert content(table) == []
@@ -179,7 +180,7 @@ def test_states_that_replace_all_leave_nothing_else(spark: SparkSession, table: 
 def test_a_partial_state_without_its_old_row_changes_nothing(spark: SparkSession, table: LakeTable) -> None:
     first = land(spark, table, [row(1)])
     with pytest.raises(Exception, match=r"missing in the lake|the lake has no row"):
-        table.publish(states(state(row(2), _unchanged=["note"])), SCHEMA, stamp(1))
+        table.publish(states(state(row(2), unchanged=["note"])), SCHEMA, stamp(1))
     assert newest(table) == first
 
 
@@ -187,7 +188,7 @@ def test_a_conflict_leaves_nothing_of_ours_and_the_second_try_succeeds(
     spark: SparkSession, table: LakeTable, lake_format: LakeFormat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = land(spark, table, [row(1), row(3)])
-    batch = states(state(row(2), _fresh=True), state(row(3, "changed")))
+    batch = states(state(row(2), fresh=True), state(row(3, "changed")))
     with monkeypatch.context() as patches:
         if lake_format.name == "delta":
             rewrite_meanwhile(spark, tmp_path, patches)
@@ -235,7 +236,7 @@ def test_a_new_column_is_null_in_old_rows_and_a_renamed_one_keeps_its_values(
     assert standing is not None
     assert (standing.number, standing.stamp) == (first + 1, stamp(None))
     added = pa.Table.from_pylist(
-        [state(row(2) | {"later": 5}, _fresh=True)], schema=STATES.append(pa.field("later", pa.int32()))
+        [state(row(2) | {"later": 5}, fresh=True)], schema=STATES.append(pa.field("later", pa.int32()))
     )
     table.publish(added, wider, stamp(1))
     assert content(table) == [row(1) | {"later": None}, row(2) | {"later": 5}]

@@ -14,6 +14,7 @@ from tests.postgres import wait_until
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
 from tailrace.log.writer import LogWriter
+from tailrace.model.change import ORDINAL
 from tailrace.model.table import TableId
 from tailrace.source.control import CaptureControl, Window
 from tailrace.source.door import Claim
@@ -153,7 +154,7 @@ def test_a_snapshot_shows_exactly_the_commits_that_it_says(
     shown = pa.Table.from_batches(batches).column("id").to_pylist()
     logged = changes(source, tmp_path / "log")
     limit = source.shown_up_to(point.position)
-    commits = zip(logged["id"].to_pylist(), logged["_ordinal"].to_pylist(), strict=True)
+    commits = zip(logged["id"].to_pylist(), logged[ORDINAL].to_pylist(), strict=True)
     assert sorted(shown) == [number for number, ordinal in commits if ordinal <= limit] == [1, 2]
 
 

@@ -164,9 +164,9 @@ def test_columns_that_differ_only_in_case_are_a_problem(conn: psycopg.Connection
 
 
 def test_a_column_named_like_one_of_ours_is_a_problem(conn: psycopg.Connection) -> None:
-    conn.execute("create table t (id int primary key, _OP int, _mine int)")
+    conn.execute('create table t (id int primary key, _op int, "Tailrace:mine" int, tailrace int)')
     (problem,) = problems(described(conn))
-    assert problem.message == "column _op of table public.t has a name that Tailrace uses"
+    assert problem.message == "column Tailrace:mine of table public.t has a name that Tailrace uses"
 
 
 def test_a_deferrable_key_is_refused_even_under_identity_full(conn: psycopg.Connection) -> None:

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from tests.integration.postgres.wal import Stream
 
+from tailrace.model.change import BEFORE, OP, PREFIX, UNCHANGED
 from tailrace.source.postgres._catalog import list_tables, schema_of
 
 LARGE = "repeat(md5(random()::text), 400)"
@@ -17,13 +18,13 @@ LARGE = "repeat(md5(random()::text), 400)"
 def replay(rows: list[dict[str, Any]], table: dict[int, dict[str, Any]], key: str) -> None:
     """Apply changes to a table held as a dict, as anybody would do it by hand."""
     for row in rows:
-        before, values = row["_before"], {name: value for name, value in row.items() if not name.startswith("_")}
-        match row["_op"]:
+        before, values = row[BEFORE], {name: value for name, value in row.items() if not name.startswith(PREFIX)}
+        match row[OP]:
             case "c":
                 table[values[key]] = values
             case "u":
                 old = table.pop(before[key] if before else values[key])
-                for name in row["_unchanged"] or []:
+                for name in row[UNCHANGED] or []:
                     values[name] = old[name]
                 table[values[key]] = values
             case "d":
@@ -79,13 +80,13 @@ def test_an_unchanged_large_value_is_named_by_default_and_filled_in_under_full(c
     stream = Stream(conn, "t")
     conn.execute("update t set n = 2")
     (row,) = stream.changes("t").to_pylist()
-    assert (row["n"], row["body"], row["_unchanged"], row["_before"]) == (2, None, ["body"], None)
+    assert (row["n"], row["body"], row[UNCHANGED], row[BEFORE]) == (2, None, ["body"], None)
     conn.execute("alter table t replica identity full")
     conn.execute("update t set n = 3")
     (row,) = stream.changes("t").to_pylist()
     (body,) = conn.execute("select body from t").fetchone() or ()
-    assert (row["n"], row["body"], row["_unchanged"]) == (3, body, None)
-    assert row["_before"] == {"id": 1, "n": 2, "body": body}
+    assert (row["n"], row["body"], row[UNCHANGED]) == (3, body, None)
+    assert row[BEFORE] == {"id": 1, "n": 2, "body": body}
 
 
 def test_a_new_key_with_an_unchanged_large_value_still_names_the_large_value(conn: psycopg.Connection) -> None:
@@ -94,8 +95,8 @@ def test_a_new_key_with_an_unchanged_large_value_still_names_the_large_value(con
     stream = Stream(conn, "t")
     conn.execute("update t set id = 2")
     (row,) = stream.changes("t").to_pylist()
-    assert (row["_op"], row["id"], row["body"], row["_unchanged"]) == ("u", 2, None, ["body"])
-    assert row["_before"] == {"id": 1, "body": None}
+    assert (row[OP], row["id"], row["body"], row[UNCHANGED]) == ("u", 2, None, ["body"])
+    assert row[BEFORE] == {"id": 1, "body": None}
 
 
 def test_a_large_unchanged_key_comes_from_the_old_key(conn: psycopg.Connection) -> None:
@@ -104,7 +105,7 @@ def test_a_large_unchanged_key_comes_from_the_old_key(conn: psycopg.Connection) 
     stream = Stream(conn, "t")
     conn.execute("update t set n = 2")
     (row,) = stream.changes("t").to_pylist()
-    assert (row["id"], row["n"], row["_unchanged"]) == ("k" * 2500, 2, None)
+    assert (row["id"], row["n"], row[UNCHANGED]) == ("k" * 2500, 2, None)
 
 
 def test_one_truncate_of_two_tables_reaches_both(conn: psycopg.Connection) -> None:
@@ -114,7 +115,7 @@ def test_one_truncate_of_two_tables_reaches_both(conn: psycopg.Connection) -> No
     stream.changes("a")
     conn.execute("truncate a cascade")
     (row,) = stream.changes("b").to_pylist()
-    assert (row["_op"], row["id"], row["_before"]) == ("t", None, None)
+    assert (row[OP], row["id"], row[BEFORE]) == ("t", None, None)
 
 
 def test_changes_of_partitions_come_as_changes_of_their_table(conn: psycopg.Connection) -> None:
@@ -128,7 +129,7 @@ def test_changes_of_partitions_come_as_changes_of_their_table(conn: psycopg.Conn
     conn.execute(
         "insert into p values (1, '2024-05-05'), (2, '2025-05-05'); update p set at = '2025-06-06' where id = 1"
     )
-    ops = [(row["_op"], row["id"] or row["_before"]["id"]) for row in stream.changes("p").to_pylist()]
+    ops = [(row[OP], row["id"] or row[BEFORE]["id"]) for row in stream.changes("p").to_pylist()]
     # A row that moves to another partition is deleted there and inserted here.
     assert ops == [("c", 1), ("c", 2), ("d", 1), ("c", 1)]
     (info,) = list_tables(conn, ["p"])

@@ -24,15 +24,18 @@ def log(database: str, tmp_path: Path) -> Path:
     source = PostgresSource(database)
     with psycopg.connect(database, autocommit=True) as conn:
         conn.execute(
-            "create table one (id int primary key, v text); create table two (id int primary key, n numeric(10,2))"
+            "create table one (id int primary key, v text); create table two (id int primary key, n numeric(10,2));"
+            'create table odd (id int primary key, "_Seq" int)'
         )
         claim = source.claim(None)
-        source.prepare(claim, [TableId("public", "one"), TableId("public", "two")], None)
+        source.prepare(claim, [TableId("public", name) for name in ("one", "two", "odd")], None)
         for number in range(TRANSACTIONS):
             with conn.transaction():
                 conn.execute("insert into one values (%s, %s)", (number, f"value {number}"))
                 if number % 3 == 0:
                     conn.execute("insert into two values (%s, %s)", (number, number / 4))
+                if number == 5:
+                    conn.execute("insert into odd values (1, 1)")
     with Capture(source, claim, tmp_path / "log") as capture:
         target = source.now().ordinal
         wait_until(lambda: capture.head.ordinal >= target, 20)
@@ -48,6 +51,16 @@ def test_a_batch_read_gives_typed_changes_of_the_asked_range(spark: SparkSession
     ]
     assert sorted({row["_ordinal"] for row in rows}) == [row["_ordinal"] for row in rows]
     assert PostgresSource.format(SourcePosition(rows[0]["_ordinal"])) != "0/0"
+
+
+def test_a_table_with_a_column_called_like_one_of_the_formats_own_is_refused_by_name(
+    spark: SparkSession, log: Path
+) -> None:
+    tailrace.register(spark)
+    with pytest.raises(
+        Exception, match=r"table public\.odd has a column _Seq, the name of a column that this format adds"
+    ):
+        spark.read.format("tailrace").option("table", "public.odd").load(str(log))
 
 
 def test_without_a_table_there_is_one_row_a_transaction(spark: SparkSession, log: Path) -> None:

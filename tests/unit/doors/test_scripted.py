@@ -19,7 +19,7 @@ from tests.postgres import wait_until
 
 from tailrace.log.reader import LogReader
 from tailrace.log.writer import LogWriter
-from tailrace.model.change import change_schema
+from tailrace.model.change import BEFORE, COMMIT_TS, OP, ORDINAL, PREFIX, SEQ, UNCHANGED, change_schema
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.source.control import Window
@@ -52,25 +52,25 @@ def prepared(source: ScriptedSource, *tables: TableId) -> Claim:
 
 
 def shown(change: dict[str, Any], *names: str) -> list[Any]:
-    return [change["_op"], change["_unchanged"], *(change[name] for name in names)]
+    return [change[OP], change[UNCHANGED], *(change[name] for name in names)]
 
 
 def fold(rows: list[dict[str, Any]], changes: list[dict[str, Any]], after: int) -> list[dict[str, Any]]:
     """The rows after the changes of later commits, done one by one."""
     state = {row["id"]: row for row in rows}
-    for change in (change for change in changes if change["_ordinal"] > after):
-        values = {name: value for name, value in change.items() if not name.startswith("_")}
-        match change["_op"]:
+    for change in (change for change in changes if change[ORDINAL] > after):
+        values = {name: value for name, value in change.items() if not name.startswith(PREFIX)}
+        match change[OP]:
             case "t":
                 state = {}
             case "d":
-                del state[change["_before"]["id"]]
+                del state[change[BEFORE]["id"]]
             case "c":
                 assert values["id"] not in state
                 state[values["id"]] = values
             case "u":
-                old = state.pop((change["_before"] or values)["id"])
-                state[values["id"]] = values | {name: old[name] for name in change["_unchanged"] or []}
+                old = state.pop((change[BEFORE] or values)["id"])
+                state[values["id"]] = values | {name: old[name] for name in change[UNCHANGED] or []}
     return [state[key] for key in sorted(state)]
 
 
@@ -122,10 +122,10 @@ def test_a_change_comes_back_from_the_log_as_it_was_scripted(
     ]
     assert [change.get("note", change.get("remark")) for change in changes[:3]] == ["new", "paid", "paid"]
     assert [change.get("paid", "none") for change in changes[:3]] == ["none", "none", True]
-    assert [change["_before"] and change["_before"]["id"] for change in changes] == [None, None, 1, 2, None]
-    assert changes[0]["_ordinal"] == first.ordinal
-    assert int(changes[0]["_commit_ts"].timestamp() * 1e6) == pytest.approx(first.time_us, abs=1)
-    assert [change["_seq"] for change in changes] == [1, 2, 2, 3, 3]
+    assert [change[BEFORE] and change[BEFORE]["id"] for change in changes] == [None, None, 1, 2, None]
+    assert changes[0][ORDINAL] == first.ordinal
+    assert int(changes[0][COMMIT_TS].timestamp() * 1e6) == pytest.approx(first.time_us, abs=1)
+    assert [change[SEQ] for change in changes] == [1, 2, 2, 3, 3]
 
 
 def test_a_value_of_every_lake_type_comes_through_unchanged(

@@ -19,10 +19,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.lake.columns import comment, lake_columns
+from tailrace.lake.delta._names import properties, require_addable, require_possible
 from tailrace.lake.delta._open_versions import open_version
 from tailrace.lake.door import ConflictError, TableVersion
 from tailrace.lake.frames import frame_of, quote
 from tailrace.lake.stamp import Stamp
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
 from tailrace.model.following import steps
 from tailrace.model.table import Column as TableColumn
 from tailrace.model.table import TableSchema
@@ -42,7 +44,6 @@ CONFLICTS = (
     exceptions.ProtocolChangedException,
 )
 """In Python the particular ones do not derive from the general one."""
-_ODD_NAME = set(" ,;{}()\n\t=")
 
 
 class DeltaTable:
@@ -64,6 +65,7 @@ class DeltaTable:
         return sorted((self._path / "_delta_log").glob("*[0-9].json"))
 
     def land(self, rows: DataFrame, schema: TableSchema, stamp: Stamp) -> int:
+        require_possible(schema.table, schema.names)
         described = [
             sf.col(quote(column.name)).alias(column.name, metadata={"comment": comment(column)})
             for column in schema.columns
@@ -75,14 +77,25 @@ class DeltaTable:
         # An empty table must get its stamp too.
         rows.sparkSession.conf.set(SKIP_EMPTY_COMMITS, "false")
         writer = rows.write.format("delta").mode("overwrite").option("userMetadata", stamp.to_json())
-        if not self._commits():
-            for name, value in _properties(rows.columns).items():
-                writer = writer.option(name, value)
         with _conflicts():
+            if not self._commits():
+                writer = writer.options(**properties(rows.columns))
+            elif new_shape:
+                self._set_properties(properties(rows.columns))
             writer.option("overwriteSchema", str(new_shape)).save(str(self._path))
+
+    def _set_properties(self, wanted: dict[str, str]) -> None:
+        """Set what the columns demand. A feature that is only useful stays as a user may have set it."""
+        present = {row["key"]: row["value"] for row in self._spark.sql(f"show tblproperties {self._name}").collect()}
+        missing = [
+            f"'{name}' = '{value}'" for name, value in wanted.items() if value not in ("true", present.get(name))
+        ]
+        if missing:
+            self._spark.sql(f"alter table {self._name} set tblproperties ({', '.join(missing)})")
 
     def evolve(self, schema: TableSchema) -> int:
         needed = steps(lake_columns(self._read().schema), schema)
+        require_addable(schema.table, [*needed.rename.values(), *(column.name for column in needed.add)])
         statements = [f"drop column {quote(name)}" for name in needed.drop]
         statements += [f"rename column {quote(old)} to {quote(new)}" for old, new in needed.rename.items()]
         if needed.add:
@@ -104,14 +117,14 @@ class DeltaTable:
     ) -> int:
         if replaces_all:
             frame = self._frame(states)
-            kept = frame.where("not _deleted").select([quote(name) for name in schema.names])
+            kept = frame.where(~sf.col(quote(DELETED))).select([quote(name) for name in schema.names])
             self._replace(kept, stamp, new_shape=False)
         elif isinstance(states, pa.Table):
-            self._fold(self._frame(states.drop_columns(["_origin"])), schema, stamp, _bounds(states, schema.key[0]))
+            self._fold(self._frame(states.drop_columns([ORIGIN])), schema, stamp, _bounds(states, schema.key[0]))
         else:
             # A merge reads its source twice, and refuses a cached one.
-            states = states.drop("_origin").localCheckpoint()
-            old, key = sf.col("_deleted") | ~sf.col("_fresh"), sf.col(quote(schema.key[0]))
+            states = states.drop(ORIGIN).localCheckpoint()
+            old, key = sf.col(quote(DELETED)) | ~sf.col(quote(FRESH)), sf.col(quote(schema.key[0]))
             found = states.where(old).agg(sf.count("*"), sf.min(key), sf.max(key)).collect()[0]
             self._fold(states, schema, stamp, (found[1], found[2]) if found[0] else None)
         return int(self._commits()[-1].stem)
@@ -132,7 +145,7 @@ class DeltaTable:
         self._spark.conf.set(USER_METADATA, stamp.to_json())
         self._spark.conf.set(SKIP_EMPTY_COMMITS, "false")
         first = sf.col(f"t.{quote(schema.key[0])}")
-        matches = ~sf.col("s._fresh")
+        matches = ~sf.col(f"s.{quote(FRESH)}")
         if schema.column(schema.key[0]).type in BOUNDED_TYPES:
             matches &= first.between(sf.lit(bounds[0]), sf.lit(bounds[1]))
         for name in schema.key:
@@ -143,23 +156,14 @@ class DeltaTable:
             delta.tables.DeltaTable.forPath(self._spark, str(self._path))
             .alias("t")
             .merge(states.alias("s"), matches)
-            .whenMatchedDelete("s._deleted")
+            .whenMatchedDelete(f"s.{quote(DELETED)}")
             .whenMatchedUpdate(set=updates | {quote(name): _kept(name) for name in schema.names})
-            .whenNotMatchedInsert("not s._deleted", inserts)
+            .whenNotMatchedInsert(f"not s.{quote(DELETED)}", inserts)
             .execute()
         )
 
     def _read(self) -> DataFrame:
         return self._spark.read.format("delta").load(str(self._path))
-
-
-def _properties(columns: Sequence[str]) -> dict[str, str]:
-    """Which features of Delta a new table uses."""
-    return {
-        "delta.enableDeletionVectors": "true",
-        "delta.columnMapping.mode": "name",
-        "delta.feature.timestampNtz": "supported",
-    }
 
 
 def _stamp_in(commit: Path) -> Stamp | None:
@@ -183,7 +187,7 @@ def _literal(name: str) -> str:
 
 
 def _left_out(name: str) -> str:
-    return f"coalesce(array_contains(s._unchanged, {_literal(name)}), false)"
+    return f"coalesce(array_contains(s.{quote(UNCHANGED)}, {_literal(name)}), false)"
 
 
 def _kept(name: str) -> str:
@@ -198,9 +202,9 @@ def _whole(name: str) -> str:
 
 def _bounds(states: pa.Table, column: str) -> tuple[object, object] | None:
     """Smallest and largest key that can match, so that a merge skips files without either; None if none can."""
-    if pc.all(pc.and_(states.column("_fresh"), pc.invert(states.column("_deleted")))).as_py():
+    if pc.all(pc.and_(states.column(FRESH), pc.invert(states.column(DELETED)))).as_py():
         return None
-    old = states.filter(pc.invert(states.column("_fresh"))).column(column)
+    old = states.filter(pc.invert(states.column(FRESH))).column(column)
     extremes = pc.min_max(old)
     return extremes["min"].as_py(), extremes["max"].as_py()
 

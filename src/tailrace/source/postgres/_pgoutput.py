@@ -1,9 +1,9 @@
 """Row changes as the server sent them, decoded to typed Arrow columns, a batch at a time.
 
-    log records of one relation and one schema ──▶ _op _seq … _before _unchanged, then the table's columns
+    log records of one relation and one schema ──▶ OP SEQ … BEFORE UNCHANGED, then the table's columns
 
 A value the server left out because it lies unchanged in TOAST is null and its column is named in
-`_unchanged`; where the server also sent the complete old row (replica identity full), the value is
+`UNCHANGED`; where the server also sent the complete old row (replica identity full), the value is
 taken from there instead. Bytes that are not what the schema says are a definite error, never a guess.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.errors import DefiniteError
-from tailrace.model.change import change_schema
+from tailrace.model.change import BEFORE, change_schema
 from tailrace.model.kind import Kind
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
@@ -137,7 +137,7 @@ def cast_column(text: Any, schema: TableSchema, column: Column) -> Any:
 
 
 def _before(payloads: Payloads, old: list[Cells], schema: TableSchema, count: int) -> Any:
-    type_ = change_schema(schema).field("_before").type
+    type_ = change_schema(schema).field(BEFORE).type
     if not old:
         return pa.nulls(count, type_)
     arrays = [_column(payloads, old, index, schema, count) for index in range(len(schema.columns))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from tailrace.model.change import RESERVED
+from tailrace.model.change import PREFIX
 from tailrace.model.table import TableId
 from tailrace.source.door import Problem
 from tailrace.source.postgres._access import Rights
@@ -113,6 +113,6 @@ def _name_clashes(info: TableInfo) -> list[Problem]:
     ours = [
         Problem(f"column {names[0]} of table {info.table} has a name that Tailrace uses", rename.format(names[0]))
         for lower, names in folded.items()
-        if lower in RESERVED
+        if lower.startswith(PREFIX)
     ]
     return twins + ours

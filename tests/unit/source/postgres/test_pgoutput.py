@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.errors import DefiniteError
-from tailrace.model.change import change_schema
+from tailrace.model.change import BEFORE, COMMIT_TS, OP, ORDINAL, POS, SEQ, UNCHANGED, XID, change_schema
 from tailrace.model.kind import Kind
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.postgres._pgoutput import decode
@@ -29,7 +29,7 @@ TEXTS = {
     "binary": st.binary(max_size=10).map(lambda blob: rf"\x{blob.hex()}"),
     "timestamp": st.datetimes().map(lambda moment: f"{moment.isoformat(sep=' ')}+00"),
 }
-UNCHANGED = object()
+LEFT_OUT = object()
 Tuple = list[Any]
 
 
@@ -57,7 +57,7 @@ def encode(change: Change) -> bytes:
 def encode_tuple(values: Tuple) -> bytes:
     message = struct.pack(">H", len(values))
     for value in values:
-        if value is None or value is UNCHANGED:
+        if value is None or value is LEFT_OUT:
             message += b"n" if value is None else b"u"
         else:
             message += b"t" + struct.pack(">I", len(value.encode())) + value.encode()
@@ -92,7 +92,7 @@ def histories(draw: st.DrawFn) -> tuple[TableSchema, list[Change]]:
     full = draw(st.booleans())
 
     def row(*, toast: bool) -> Tuple:
-        holes = [st.none(), st.just(UNCHANGED)] if toast else [st.none()]
+        holes = [st.none(), st.just(LEFT_OUT)] if toast else [st.none()]
         return [draw(st.one_of(*holes, TEXTS[lake])) for lake in lakes]
 
     def key() -> Tuple:
@@ -108,7 +108,7 @@ def histories(draw: st.DrawFn) -> tuple[TableSchema, list[Change]]:
 
 
 def value(text: str | None, lake: str) -> Any:
-    if text is None or text is UNCHANGED:
+    if text is None or text is LEFT_OUT:
         return None
     parsers = {
         "bigint": int,
@@ -126,16 +126,16 @@ def expected_row(change: Change, schema: TableSchema) -> dict[str, Any]:
     new = list(change.new) if change.new is not None else [None] * len(schema.columns)
     if change.old is not None:
         pairs = zip(new, change.old, strict=True)
-        new = [old if text is UNCHANGED and old is not None else text for text, old in pairs]
-    missing = [name for name, text in zip(schema.names, new, strict=True) if text is UNCHANGED]
+        new = [old if text is LEFT_OUT and old is not None else text for text, old in pairs]
+    missing = [name for name, text in zip(schema.names, new, strict=True) if text is LEFT_OUT]
     typed = {column.name: value(text, column.type) for column, text in zip(schema.columns, new, strict=True)}
     before = None
     if change.old is not None:
         before = {
             column.name: value(text, column.type) for column, text in zip(schema.columns, change.old, strict=True)
         }
-    return {"_op": {32: "c", 33: "u", 34: "d", 35: "t"}[change.kind], "_before": before} | {
-        "_unchanged": missing or None,
+    return {OP: {32: "c", 33: "u", 34: "d", 35: "t"}[change.kind], BEFORE: before} | {
+        UNCHANGED: missing or None,
         **typed,
     }
 
@@ -148,28 +148,28 @@ def test_a_batch_decodes_as_its_rows_do_one_by_one(history: tuple[TableSchema, l
     decoded.validate(full=True)
     assert decoded.schema == change_schema(schema)
     expected = [expected_row(change, schema) for change in changes[start:]]
-    assert decoded.drop_columns(["_seq", "_pos", "_ordinal", "_xid", "_commit_ts"]).to_pylist() == expected
+    assert decoded.drop_columns([SEQ, POS, ORDINAL, XID, COMMIT_TS]).to_pylist() == expected
 
 
 def test_each_row_says_where_in_the_log_and_in_the_source_it_stands() -> None:
     change = Change(Kind.INSERT, new=["7"])
     row = decode(records([encode(change)] * 2, [Kind.INSERT] * 2), table("int")).to_pylist()[1]
-    assert (row["_seq"], row["_pos"], row["_ordinal"], row["_xid"]) == (101, 1, 5001, 701)
-    assert row["_commit_ts"] == datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.UTC)
+    assert (row[SEQ], row[POS], row[ORDINAL], row[XID]) == (101, 1, 5001, 701)
+    assert row[COMMIT_TS] == datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.UTC)
 
 
 def test_an_unchanged_column_is_filled_from_the_old_row_but_not_from_an_old_key() -> None:
     schema = table("int", "string")
-    full = Change(Kind.UPDATE, old=["1", "large"], old_is_full=True, new=["2", UNCHANGED])
-    key_only = Change(Kind.UPDATE, old=["1", None], new=["2", UNCHANGED])
+    full = Change(Kind.UPDATE, old=["1", "large"], old_is_full=True, new=["2", LEFT_OUT])
+    key_only = Change(Kind.UPDATE, old=["1", None], new=["2", LEFT_OUT])
     rows = decode(records([encode(full), encode(key_only)], [Kind.UPDATE] * 2), schema).to_pylist()
-    assert [(row["c0"], row["c1"], row["_unchanged"]) for row in rows] == [(2, "large", None), (2, None, ["c1"])]
+    assert [(row["c0"], row["c1"], row[UNCHANGED]) for row in rows] == [(2, "large", None), (2, None, ["c1"])]
 
 
 def test_a_table_without_columns_still_has_its_changes() -> None:
     changes = [Change(Kind.INSERT, new=[]), Change(Kind.TRUNCATE)]
     decoded = decode(records([encode(change) for change in changes], [Kind.INSERT, Kind.TRUNCATE]), table())
-    assert decoded.column("_op").to_pylist() == ["c", "t"]
+    assert decoded.column(OP).to_pylist() == ["c", "t"]
 
 
 @given(histories(), st.data())
