@@ -11,12 +11,9 @@ import pytest
 from demo.embedded import EmbeddedPostgres
 from tests import journey
 
-NO_SPARK = {"TAILRACE_JVM_OPTIONS": "-XX:+NoSuchOption"}
-"""With these no Spark starts: then its failure would be what is told."""
-
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return journey.run(*arguments, **NO_SPARK | variables)
+    return journey.run(*arguments, **journey.NO_SPARK | variables)
 
 
 def explained(result: subprocess.CompletedProcess[str], *words: str) -> None:

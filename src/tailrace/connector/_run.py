@@ -111,7 +111,7 @@ class Run:
         home.require_identity(identity)
         record = self._claim(home, dict(identity))
         self._book = TableBook(home, self._tell)
-        self._look = TableLook(settings, source, record.claim, self._book, self._tell)
+        self._look = TableLook(settings, source, record.claim, self._book, self._control, self._tell)
         self._look.take(chosen, self._resume(), starting=True)
         self._capture = stack.enter_context(CaptureProcess(self._order(record)))
         self._pace = Pace(source, self._capture, self._tell)
@@ -185,7 +185,7 @@ class Run:
     def _check(self) -> None:
         """Raise what capture died of, or that we are to stop; tell what it struggles with."""
         self._capture.check()
-        self._pace.tell_trouble()
+        self._pace.tell_trouble(self._copy)
         self._control.check()
 
     def _hold(self) -> None:

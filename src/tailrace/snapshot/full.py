@@ -24,7 +24,7 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeTable, TableVersion
 from tailrace.lake.stamp import Stamp
 from tailrace.model.table import TableId
-from tailrace.source.door import Chunk, SnapshotPoint, Source, SourceTable
+from tailrace.source.door import Chunk, Problem, SnapshotPoint, Source, SourceTable
 from tailrace.spark.chunks import read_chunks
 from tailrace.spark.task_errors import errors_received, is_spark_gone, unexpected
 
@@ -73,16 +73,20 @@ class FullSnapshot:
         """Tables that are copied, each with its stamp."""
         self.failed: dict[TableId, TailraceError] = {}
         """Tables that cannot be copied, and why."""
+        self.waits_for: Problem | None = None
+        """What holds up the snapshot at the source."""
 
     def run(self) -> None:
         """Copy all tables. A transient error when some are left that may succeed later."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                with self._plan.source.snapshot() as point:
+                with self._plan.source.snapshot(self._wait) as point:
+                    self.waits_for = None
                     self._describe()
                     self._copy_all(point)
                 return
             except TransientError as error:
+                self.waits_for = None
                 # A table was rewritten meanwhile, or the connection broke: what has landed stays.
                 if attempt == ATTEMPTS or self._cancelled.wait(PAUSE_SECONDS * 2**attempt):
                     raise
@@ -94,6 +98,11 @@ class FullSnapshot:
         with suppress(Py4JError, ConnectionError):  # A Spark that is gone has no jobs left.
             for table in self._plan.tables:
                 self._spark.sparkContext.cancelJobGroup(_group(table))
+
+    def _wait(self, problem: Problem | None) -> None:
+        self.waits_for = problem or self.waits_for
+        if self._cancelled.is_set():
+            raise CancelledError("stopped")
 
     @property
     def pending(self) -> list[TableId]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -24,7 +26,7 @@ ORDERS = "shop.orders"
 
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     script = Script(tmp_path / "shop.jsonl")
     script.create_table(ORDERS, {"id": "bigint"}, key=["id"])
     return script
