@@ -12,9 +12,10 @@ import psycopg
 from psycopg import sql
 
 from tailrace.errors import DefiniteError, TransientError
-from tailrace.source.postgres._connection import connect, missing_replication
+from tailrace.source.postgres._connection import connect
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._refusals import missing_replication
 from tailrace.source.postgres._waiting import Waiter, open_writers
 
 QUERIES = load("replication.sql")
@@ -158,7 +159,7 @@ def _create(conn: psycopg.Connection, dsn: str, name: str, snapshot: str, waiter
             "the server has no free replication slot", "drop an unused slot or raise max_replication_slots"
         ) from None
     except psycopg.errors.InsufficientPrivilege:
-        raise missing_replication(dsn) from None
+        raise missing_replication(dsn, conn.info.user) from None
     except psycopg.errors.ObjectNotInPrerequisiteState:
         raise DefiniteError(
             "the server's wal_level is not logical",
