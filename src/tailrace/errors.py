@@ -5,6 +5,10 @@ A *definite* error stays until a person does something: it stops the work it con
 carries a hint that says what to do, if possible one that can be pasted.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 
 class TailraceError(Exception):
     """One lowercase line for a person, a hint where there is one, and the table it concerns where it is only one's."""
@@ -22,3 +26,11 @@ class TransientError(TailraceError):
 
 class DefiniteError(TailraceError):
     """Stays until a person acts: a wrong password, a missing privilege, a damaged segment."""
+
+
+class PreflightError(DefiniteError):
+    """Everything that keeps a copy from being started, each problem with its own hint."""
+
+    def __init__(self, problems: Sequence[tuple[str, str | None]]) -> None:
+        super().__init__("; ".join(message for message, _ in problems), "\n".join(hint for _, hint in problems if hint))
+        self.problems = problems

@@ -202,7 +202,7 @@ class ScriptedSource:
         problems = [(table.table, table.problem) for table in self.tables(include, exclude) if table.problem]
         return [
             Check("script", True, f"{self._path} is readable"),
-            *(Check(f"table {table}", False, problem.message, problem.hint) for table, problem in problems),
+            *(Check("table", False, problem.message, problem.hint, table) for table, problem in problems),
         ]
 
     def _history(self) -> History:

@@ -27,6 +27,7 @@ from tailrace.connector._decisions import became_live, errored, resynced
 from tailrace.connector._look import TableLook
 from tailrace.connector._messages import messages_to
 from tailrace.connector._pace import Pace
+from tailrace.connector._preflight import require_ready
 from tailrace.connector.capture import CaptureOrder, CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
 from tailrace.errors import TailraceError, TransientError
@@ -101,8 +102,10 @@ class Run:
         settings, source = self._settings, self._source
         if self._given_spark is None:
             require_java()
-        identity = source.identify()
         format_named(settings.format)
+        if LakeHome.is_new(settings.lake):
+            require_ready(source, settings)
+        identity = source.identify()
         chosen = source.tables(settings.tables, settings.exclude)
         self._home = home = LakeHome.create(settings.lake)
         stack.enter_context(home.locked())

@@ -76,6 +76,8 @@ class Check:
     ok: bool | None
     found: str
     fix: str | None = None
+    table: TableId | None = None
+    """Where it concerns only this one, which is then left out while the others are copied."""
 
 
 @dataclass(frozen=True)

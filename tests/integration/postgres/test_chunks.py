@@ -184,11 +184,22 @@ def test_rows_hidden_by_row_security_are_an_error_and_never_missing(conn: psycop
     conn.execute("drop owned by limited; drop role limited")
 
 
-def test_a_table_that_may_not_be_read_says_so(conn: psycopg.Connection, dsn: str) -> None:
-    conn.execute("drop role if exists stranger; create role stranger login; create table t (id int primary key)")
-    info = described(conn, "t")
-    with exported(dsn) as snapshot, pytest.raises(DefiniteError, match="may not read") as caught:
-        copy(dsn.replace("postgres@", "stranger@"), info, snapshot)
-    assert caught.value.hint is not None
-    assert caught.value.hint.startswith('grant select on "public"."t"')
-    conn.execute("drop role stranger")
+def test_a_table_that_may_not_be_read_says_so_with_the_grants_that_are_missing(
+    conn: psycopg.Connection, dsn: str
+) -> None:
+    conn.execute("drop role if exists stranger; create role stranger login; create schema shop")
+    conn.execute("create table t (id int primary key); create table shop.orders (id int primary key)")
+    conn.execute("grant select on shop.orders to stranger")
+    theirs = dsn.replace("postgres@", "stranger@")
+    for name, grant in {
+        "public.t": 'grant select on "public"."t" to "stranger";',
+        "shop.orders": 'grant usage on schema "shop" to "stranger";',
+    }.items():
+        info = described(conn, name)
+        with exported(dsn) as snapshot, pytest.raises(DefiniteError, match="may not read") as caught:
+            copy(theirs, info, snapshot)
+        assert (caught.value.hint, caught.value.table) == (grant, name)
+        conn.execute(grant)
+        with exported(dsn) as snapshot:
+            assert copy(theirs, info, snapshot).num_rows == 0
+    conn.execute("drop owned by stranger; drop role stranger")

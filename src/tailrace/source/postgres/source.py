@@ -184,7 +184,7 @@ class PostgresSource(Source):
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         with session(self._dsn) as conn:
-            return _doctor.examine(conn, include, exclude)
+            return _doctor.examine(conn, include, exclude, _doctor.Named(self._slot, self._publication))
 
     def _identity(self) -> Identity:
         with session(self._dsn) as conn:
