@@ -69,7 +69,7 @@ class LakeHome:
         home = cls(path)
         home._require_free()
         try:
-            home._own.mkdir(parents=True, exist_ok=True)
+            home._own.mkdir(0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise DefiniteError(f"cannot create {path}: {error.strerror}", "choose a folder you may write to") from None
         return home
