@@ -31,6 +31,7 @@ class RunningCopy:
             tables,
             settings.chunk_bytes_max,
             settings.tables_in_parallel,
+            settings.readers_max,
         )
         self.snapshot = FullSnapshot(parts.spark, plan)
         self.head_seq = head_seq

@@ -30,7 +30,7 @@ from tailrace.model.change import row_schema
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.postgres._access import hidden_rows, missing_grants
 from tailrace.source.postgres._catalog import QUERIES, TableInfo, quoted
-from tailrace.source.postgres._connection import connect, one_line
+from tailrace.source.postgres._connection import connect_patiently, one_line
 from tailrace.source.postgres._pgoutput import cast_column
 
 BUFFER_BYTES = 8 << 20
@@ -70,7 +70,7 @@ def read(dsn: str, exported_snapshot: str, chunk: Chunk, schema: TableSchema) ->
 
 @contextmanager
 def _reader(dsn: str, exported_snapshot: str, chunk: Chunk, table: TableId) -> Iterator[psycopg.Connection]:
-    with closing(connect(dsn)) as conn:
+    with closing(connect_patiently(dsn)) as conn:
         try:
             conn.execute("begin isolation level repeatable read read only")
             # A row that row security would hide must be an error, not missing.

@@ -6,7 +6,9 @@ that decide how Postgres prints values. Passwords never appear in an error.
 
 from __future__ import annotations
 
+import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -16,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.source.postgres._address import describe, parse
-from tailrace.source.postgres._refusals import explain
+from tailrace.source.postgres._refusals import ServerFullError, explain
 
 Answer = TypeVar("Answer")
 
@@ -34,6 +36,11 @@ OUTPUT_SETTINGS = {
 }
 _LATER_SETTINGS = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
 """Time limits that not every server knows, each with the version that brought it."""
+
+CONNECTIONS_NEEDED = 3
+"""One asks how far the server is, one looks things up for the stream, and the others read rows one after another."""
+PATIENCE_SECONDS = 60.0
+PAUSE_SECONDS_MAX = 3.0
 
 
 def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
@@ -59,6 +66,25 @@ def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
     if known:
         conn.pgconn.exec_("; ".join(f"set {name} = 0" for name in known).encode())
     return conn
+
+
+def connect_patiently(dsn: str) -> psycopg.Connection:
+    """A connection, waited for while the server has none left: other readers will give theirs back."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    pause_seconds = 0.1
+    while True:
+        try:
+            return connect(dsn)
+        except ServerFullError as error:
+            if time.monotonic() > deadline:
+                message = f"{error.message}; waited {PATIENCE_SECONDS:.0f} s for one"
+                needed = f"a copy needs at least {CONNECTIONS_NEEDED}, and more with more --readers; {error.hint}"
+                raise ServerFullError(message, needed) from None
+        except TransientError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.5, 1.0) * pause_seconds)
+        pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from tailrace.errors import DefiniteError
 from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import list_tables
+from tailrace.source.postgres._connection import CONNECTIONS_NEEDED
 from tailrace.source.postgres._queries import load
 from tailrace.source.postgres._slot import find_slot, require_slot_name
 from tailrace.source.postgres._table_checks import (
@@ -35,8 +36,6 @@ SLOTS_NEEDED = 2
 """The connector's own, and a temporary one while the first copy is made."""
 SENDERS_NEEDED = 2
 """The same two stream."""
-CONNECTIONS_NEEDED = 3
-"""One asks how far the server is, one looks things up for the stream, and the others read rows one after another."""
 SENDER_TIMEOUT_MS_MIN = 10_000
 _RESTART = "after this change restart the server"
 
