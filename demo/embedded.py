@@ -52,6 +52,8 @@ _QUICK_SETTINGS = {"fsync": "off", "full_page_writes": "off"}
 _INSTALL_DIRS = {16: "pginstall", 18: "pginstall18"}
 
 _ACCESS = f"""\
+local all +with_password scram-sha-256
+local all all trust
 host all +with_password {HOST}/32 scram-sha-256
 host all all {HOST}/32 trust
 host replication all {HOST}/32 trust

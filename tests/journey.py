@@ -15,6 +15,8 @@ from tailrace.spark.session import BRIEF_JVM
 
 RUN_SECONDS = 240
 QUICK_JVM = BRIEF_JVM
+NO_SPARK = {"TAILRACE_JVM_OPTIONS": "-Xms999g"}
+"""With these no Spark starts, so what is told instead was found before. (Spark has unknown options ignored.)"""
 
 
 def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:

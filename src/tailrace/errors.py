@@ -7,6 +7,8 @@ carries a hint that says what to do, if possible one that can be pasted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class TailraceError(Exception):
     """One lowercase line for a person, a hint where there is one, and the table it concerns where it is only one's."""
@@ -32,3 +34,11 @@ class ResyncError(DefiniteError):
     @classmethod
     def of(cls, table: object, reason: str) -> ResyncError:
         return cls(f"{table}: {reason}", "it is copied again by a running or the next tailrace sync", str(table))
+
+
+class PreflightError(DefiniteError):
+    """Everything that keeps a copy from being started, each problem with its own hint."""
+
+    def __init__(self, problems: Sequence[tuple[str, str | None]]) -> None:
+        super().__init__("; ".join(message for message, _ in problems), "\n".join(hint for _, hint in problems if hint))
+        self.problems = problems

@@ -29,5 +29,7 @@ class ConnectorSettings:
     """`lz4` or `zstd`."""
     log_segment_bytes_max: int = 256 << 20
     tables_in_parallel: int = 2
+    readers_max: int = 16
+    """How many connections read rows at once while tables are copied. Two or three more are there for other things."""
     look_at_tables_seconds: float = 10.0
     """How often the source is asked which tables there are."""

@@ -27,7 +27,17 @@ from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.control import CaptureControl
-from tailrace.source.door import Check, Claim, Definition, Prepared, Problem, SnapshotPoint, SourceTable
+from tailrace.source.door import (
+    Check,
+    Claim,
+    Definition,
+    Prepared,
+    Problem,
+    SnapshotPoint,
+    SourceTable,
+    Waiting,
+    wait_in_silence,
+)
 
 BATCH_ROWS = 1000
 _TEXT = re.compile(r"@(\d+)")
@@ -109,7 +119,13 @@ class ScriptedSource:
         sent = self._history().sent.get(claim["name"], set())
         return {table for table in tables if str(table) not in sent}
 
-    def prepare(self, claim: Claim, tables: Sequence[TableId], resume: SourcePosition | None) -> Prepared:
+    def prepare(
+        self,
+        claim: Claim,
+        tables: Sequence[TableId],
+        resume: SourcePosition | None,
+        waiting: Waiting = wait_in_silence,
+    ) -> Prepared:
         name = claim["name"]
         done, refused = [], {}
 
@@ -173,7 +189,7 @@ class ScriptedSource:
         return position.ordinal
 
     @contextmanager
-    def snapshot(self) -> Iterator[SnapshotPoint]:
+    def snapshot(self, waiting: Waiting = wait_in_silence) -> Iterator[SnapshotPoint]:
         position = self.now()
         yield SnapshotPoint(position, self.format(position))
 
@@ -211,7 +227,7 @@ class ScriptedSource:
         problems = [(table.table, table.problem) for table in self.tables(include, exclude) if table.problem]
         return [
             Check("script", True, f"{self._path} is readable"),
-            *(Check(f"table {table}", False, problem.message, problem.hint) for table, problem in problems),
+            *(Check("table", False, problem.message, problem.hint, table) for table, problem in problems),
         ]
 
     def _history(self) -> History:

@@ -11,12 +11,9 @@ import pytest
 from demo.embedded import EmbeddedPostgres
 from tests import journey
 
-NO_SPARK = {"TAILRACE_JVM_OPTIONS": "-XX:+NoSuchOption"}
-"""With these no Spark starts: then its failure would be what is told."""
-
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return journey.run(*arguments, **NO_SPARK | variables)
+    return journey.run(*arguments, **journey.NO_SPARK | variables)
 
 
 def explained(result: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -63,23 +60,71 @@ def test_a_wrong_password_which_is_not_repeated(postgres: EmbeddedPostgres, fill
 
 def test_a_user_without_the_replication_privilege(filled: str, tmp_path: Path) -> None:
     with psycopg.connect(filled, autocommit=True) as conn:
-        conn.execute("create role bob login")
+        conn.execute("create role bob login; alter table orders owner to bob")
+        conn.execute(f"grant create on database {conn.info.dbname} to bob")
     try:
         result = run("sync", filled.replace("postgres@", "bob@"), str(tmp_path / "lake"))
-        explained(result, "bob lacks the REPLICATION privilege", 'alter role "bob" with replication')
+        explained(result, "replication privilege: bob lacks it", 'alter role "bob" with replication')
     finally:
         with psycopg.connect(filled, autocommit=True) as conn:
-            conn.execute("drop role bob")
+            conn.execute("drop owned by bob; drop role bob")
 
 
-def test_a_server_whose_wal_level_is_not_logical(tmp_path: Path) -> None:
-    with EmbeddedPostgres(tmp_path / "data", settings={"wal_level": "replica"}) as server:
-        result = run("sync", server.dsn(), str(tmp_path / "lake"))
-        explained(result, "wal_level is replica", "alter system set wal_level = logical")
-        diagnosis = run("doctor", server.dsn())
+EVERYTHING_WRONG = """
+create role bob login connection limit 2;
+create schema shop;
+create table shop.orders (id int primary key);
+create table hidden (id int primary key);
+grant select on hidden to bob;
+alter table hidden enable row level security;
+create table keyless (id int);
+grant select on keyless to bob;
+"""
+
+EVERYTHING_TOLD = """\
+error: wal_level: replica; after this change restart the server
+hint: alter system set wal_level = logical;
+error: replication slots: 1 of 1 free, 2 needed; after this change restart the server
+hint: alter system set max_replication_slots = 3;
+error: wal senders: 0 of 0 free, 2 needed; after this change restart the server
+hint: alter system set max_wal_senders = 3;
+error: connections: 2 left for the role, at least 3 needed
+hint: alter role "bob" connection limit 3;
+error: replication privilege: bob lacks it
+hint: alter role "bob" with replication;
+error: read access: bob may not read shop.orders
+hint: grant usage on schema "shop" to "bob";
+hint: grant select on "shop"."orders" to "bob";
+error: row security: hides rows of public.hidden
+hint: alter role "bob" bypassrls;
+error: publication: bob does not own public.hidden, public.keyless, shop.orders; let the owner create it and pass \
+--publication tailrace
+hint: create publication tailrace for table "public"."hidden", "public"."keyless", "shop"."orders" with \
+(publish_via_partition_root = true);
+error: table public.keyless has no primary key
+hint: alter table "public"."keyless" add primary key (…) that is not deferrable, or exclude the table
+"""
+
+
+def test_everything_that_is_wrong_is_told_at_once_and_nothing_is_made(tmp_path: Path) -> None:
+    settings = {"wal_level": "replica", "max_wal_senders": "0", "max_replication_slots": "1"}
+    with EmbeddedPostgres(tmp_path / "data", settings=settings) as server:
+        with psycopg.connect(server.dsn()) as conn:
+            conn.execute(EVERYTHING_WRONG)
+        result = run("sync", server.dsn(user="bob"), str(tmp_path / "lake"))
+        assert (result.returncode, result.stderr) == (2, EVERYTHING_TOLD)
+        diagnosis = run("doctor", server.dsn(user="bob"))
         assert diagnosis.returncode == 1
         assert "alter system set wal_level" in diagnosis.stdout
     assert not (tmp_path / "lake").exists()
+
+
+def test_a_server_without_wal_senders(tmp_path: Path) -> None:
+    with EmbeddedPostgres(tmp_path / "data", settings={"max_wal_senders": "0"}) as server:
+        with psycopg.connect(server.dsn()) as conn:
+            conn.execute("create table orders (id int primary key)")
+        result = run("sync", server.dsn(), str(tmp_path / "lake"))
+        explained(result, "wal senders: 0 of 0 free, 2 needed", "alter system set max_wal_senders = 3;")
 
 
 def test_a_lake_path_that_is_a_file(filled: str, tmp_path: Path) -> None:

@@ -27,8 +27,11 @@ def test_a_sync_with_tables_in_trouble_copies_the_others_and_exits_with_1_until_
         insert into keyless values ('one');
         """,
     )
-    first = run("sync", database, lake, "--once")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    first = run("sync", database, lake, "--once", TMPDIR=str(temporary))
     assert first.returncode == 1, first
+    assert list(temporary.iterdir()) == []
     assert first.stderr == f"in error and left out: public.keyless, public.times; tailrace tables {lake} says why\n"
     equal(database, spark, lake, "public.good")
     listed = run("tables", lake)
@@ -46,12 +49,20 @@ def test_a_sync_with_tables_in_trouble_copies_the_others_and_exits_with_1_until_
     assert (second.returncode, second.stderr) == (0, ""), second
     equal(database, spark, lake, "public.good", "public.times", "public.keyless")
     assert run("tables", lake).returncode == 0
+    assert_private(tmp_path / "lake" / "_tailrace")
 
     wrong = run("query", lake, "select * from public.goood")
     assert wrong.returncode == 2
     assert "public.good" in wrong.stderr
     assert "Traceback" not in wrong.stderr
     assert_dropped(database, lake)
+
+
+def assert_private(folder: Path) -> None:
+    """Only their owner may read the log, what is said about the lake, and what was logged meanwhile."""
+    found = [folder, *folder.rglob("*")]
+    assert {"spark.log", "tailrace.log", "head", "cuts.jsonl", "source.json"} <= {path.name for path in found}
+    assert [path for path in found if path.stat().st_mode & 0o077] == []
 
 
 def assert_dropped(database: str, lake: str) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tailrace.errors import TailraceError
+from tailrace.errors import PreflightError, TailraceError
 
 
 @contextmanager
@@ -19,6 +19,10 @@ def shown_errors() -> Iterator[None]:
     """Errors a person can act on become one line and a hint, with exit code 2."""
     try:
         yield
+    except PreflightError as error:
+        for message, hint in error.problems:
+            _print(message, hint)
+        raise typer.Exit(2) from None
     except TailraceError as error:
         _print(error.message, error.hint)
         raise typer.Exit(2) from None
@@ -37,5 +41,5 @@ def shown_errors() -> Iterator[None]:
 def _print(message: str, hint: str | None) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
     console.print(f"[red]error:[/red] {escape(message)}")
-    if hint:
-        console.print(f"[cyan]hint:[/cyan] {escape(hint)}")
+    for line in hint.splitlines() if hint else ():
+        console.print(f"[cyan]hint:[/cyan] {escape(line)}")

@@ -67,6 +67,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     slot: Annotated[
         str | None, typer.Option(help="Use this replication slot; it is created if it is not there.")
     ] = None,
+    readers: Annotated[int, typer.Option(help="How many connections read rows at once during a copy.", min=1)] = 16,
     log_quota: Annotated[
         str | None,
         typer.Option(
@@ -98,6 +99,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             tuple(exclude or ()),
             once=once,
             publish_every_seconds=publish_every,
+            readers_max=readers,
             log_quota_bytes=None if log_quota is None else parse_size("--log-quota", log_quota, LOG_QUOTA_BYTES_MIN),
             log_compression=log_compression,
             log_segment_bytes_max=parse_size("--log-segment", log_segment, LOG_SEGMENT_BYTES_MIN),

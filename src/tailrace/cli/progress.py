@@ -68,7 +68,7 @@ class TerminalProgress:
                 self._say(f"snapshot of {_counted(len(tables))} at {text}")
             case events.TroubleChanged(message, hint):
                 self._trouble = message
-                self._say(message or "capture streams again", "yellow" if message else "dim")
+                self._say(message or "that is over; continuing", "yellow" if message else "dim")
                 if hint:
                     self._say(f"hint: {hint}")
             case events.StreamProgressed():

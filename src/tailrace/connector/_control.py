@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
+from tailrace.connector.events import Event, TroubleChanged
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
+from tailrace.source.door import Problem
 
 
 class StopRequest(BaseException):
@@ -54,3 +57,24 @@ class RunControl:
 
     def wait(self, seconds: float) -> None:
         self._stopping.wait(seconds)
+
+
+class Waits:
+    """What a call to the source waits for, told once, until the call is over or we are to stop."""
+
+    def __init__(self, control: RunControl, tell: Callable[[Event], None]) -> None:
+        self._control = control
+        self._tell = tell
+        self._told: Problem | None = None
+
+    def __call__(self, problem: Problem | None) -> None:
+        """A `Waiting` of the source's door."""
+        self._control.check()
+        if problem is not None and problem != self._told:
+            self._told = problem
+            self._tell(TroubleChanged(problem.message, problem.hint))
+
+    def over(self) -> None:
+        if self._told is not None:
+            self._told = None
+            self._tell(TroubleChanged(None))

@@ -9,7 +9,7 @@ from tailrace.connector._apply import LakeParts
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
 from tailrace.snapshot.full import FullSnapshot, SnapshotPlan, TableProgress
-from tailrace.source.door import Source
+from tailrace.source.door import Problem, Source
 
 CANCEL_SECONDS = 10.0
 
@@ -31,6 +31,7 @@ class RunningCopy:
             tables,
             settings.chunk_bytes_max,
             settings.tables_in_parallel,
+            settings.readers_max,
         )
         self.snapshot = FullSnapshot(parts.spark, plan)
         self.head_seq = head_seq
@@ -48,6 +49,11 @@ class RunningCopy:
     @property
     def is_done(self) -> bool:
         return not self._thread.is_alive()
+
+    @property
+    def waits_for(self) -> Problem | None:
+        """What holds it up at the source."""
+        return self.snapshot.waits_for
 
     def progress(self) -> list[TableProgress]:
         return self.snapshot.progress()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tailrace.connector._book import TableBook
+from tailrace.connector._control import RunControl, Waits
 from tailrace.connector._decisions import Found, decide, decide_unsent
 from tailrace.connector.events import Event, SourcePrepared
 from tailrace.errors import TailraceError
@@ -28,6 +29,7 @@ class TableLook:
         source: Source,
         claim: Claim,
         book: TableBook,
+        control: RunControl,
         tell: Callable[[Event], None],
     ) -> None:
         self._settings = settings
@@ -35,6 +37,7 @@ class TableLook:
         self._claim = claim
         self._book = book
         self._tell = tell
+        self._waits = Waits(control, tell)
         self._due = 0.0
 
         self.defined: dict[TableId, TableSchema] = {}
@@ -64,7 +67,8 @@ class TableLook:
         sendable = [each.table for each in chosen if each.problem is None]
         # Written down before the source is changed: afterwards nothing would show the gap.
         self._book.set(decide_unsent(self._book.records, self._source.unsent(self._claim, sendable)))
-        prepared = self._source.prepare(self._claim, sendable, resume)
+        prepared = self._source.prepare(self._claim, sendable, resume, self._waits)
+        self._waits.over()
         if prepared.done:
             self._tell(SourcePrepared(prepared.done))
         records = self._book.records

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -31,11 +32,19 @@ class JsonLines(logging.Formatter):
         return json.dumps(fields, default=str)
 
 
+class PrivateFiles(RotatingFileHandler):
+    """Only their owner may read them."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(
+            self.baseFilename, "a", encoding=self.encoding, opener=lambda path, flags: os.open(path, flags, 0o600)
+        )
+
+
 @contextmanager
 def messages_to(path: Path) -> Iterator[None]:
     """Everything that Tailrace logs inside goes to this file too. Only its owner may read it."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-    handler = RotatingFileHandler(path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8")
+    handler = PrivateFiles(path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8")
     handler.setFormatter(JsonLines())
     logger = logging.getLogger("tailrace")
     logger.addHandler(handler)

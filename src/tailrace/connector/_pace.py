@@ -32,12 +32,14 @@ class Pace:
         """What copying struggles with."""
         self._copy_trouble = error
 
-    def tell_trouble(self) -> None:
-        """Tell what capture or copying struggles with, when that has changed."""
-        report, copying = self._capture.report, self._copy_trouble
+    def tell_trouble(self, copy: RunningCopy | None) -> None:
+        """Tell what capture or copying struggles with or waits for, when that has changed."""
+        report, copying, wait = self._capture.report, self._copy_trouble, copy.waits_for if copy else None
         now = None
         if report is not None:
             now = TroubleChanged(report.message, report.hint)
+        elif wait is not None:
+            now = TroubleChanged(wait.message, wait.hint)
         elif copying is not None:
             now = TroubleChanged(copying.message, copying.hint)
         if now != self._told:

@@ -27,6 +27,7 @@ from tailrace.connector._decisions import became_live, failed, resynced
 from tailrace.connector._look import TableLook
 from tailrace.connector._messages import messages_to
 from tailrace.connector._pace import Pace
+from tailrace.connector._preflight import require_ready
 from tailrace.connector.capture import CaptureOrder, CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
 from tailrace.errors import ResyncError, TailraceError, TransientError
@@ -101,8 +102,10 @@ class Run:
         settings, source = self._settings, self._source
         if self._given_spark is None:
             require_java()
-        identity = source.identify()
         format_named(settings.format)
+        if LakeHome.is_new(settings.lake):
+            require_ready(source, settings)
+        identity = source.identify()
         chosen = source.tables(settings.tables, settings.exclude)
         self._home = home = LakeHome.create(settings.lake)
         stack.enter_context(home.locked())
@@ -111,7 +114,7 @@ class Run:
         home.require_identity(identity)
         record = self._claim(home, dict(identity))
         self._book = TableBook(home, self._tell)
-        self._look = TableLook(settings, source, record.claim, self._book, self._tell)
+        self._look = TableLook(settings, source, record.claim, self._book, self._control, self._tell)
         self._look.take(chosen, self._resume(), starting=True)
         self._capture = stack.enter_context(CaptureProcess(self._order(record)))
         self._pace = Pace(source, self._capture, self._tell)
@@ -186,7 +189,7 @@ class Run:
     def _check(self) -> None:
         """Raise what capture died of, or that we are to stop; tell what it struggles with."""
         self._capture.check()
-        self._pace.tell_trouble()
+        self._pace.tell_trouble(self._copy)
         self._control.check()
 
     def _hold(self) -> None:

@@ -75,7 +75,7 @@ class CutPublished:
 
 @dataclass(frozen=True)
 class TroubleChanged:
-    """What the connector is struggling with and tries again; None when it is over."""
+    """What the connector waits for, or struggles with and tries again; None when it is over."""
 
     message: str | None
     hint: str | None = None

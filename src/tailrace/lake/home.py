@@ -67,11 +67,9 @@ class LakeHome:
     def create(cls, path: Path) -> LakeHome:
         """The home at `path`, made where there is none."""
         home = cls(path)
-        _require_folder(home.path)
-        if home.path.is_dir() and not home._own.is_dir() and any(home.path.iterdir()):
-            raise DefiniteError(f"{path} is not empty and not a lake of Tailrace", "name an empty or a new folder")
+        home._require_free()
         try:
-            home._own.mkdir(parents=True, exist_ok=True)
+            home._own.mkdir(0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise DefiniteError(f"cannot create {path}: {error.strerror}", "choose a folder you may write to") from None
         return home
@@ -84,6 +82,18 @@ class LakeHome:
         if home.source() is None:
             raise DefiniteError(f"{path} is not a lake of Tailrace", f"make one with: tailrace sync DSN {path}")
         return home
+
+    @classmethod
+    def is_new(cls, path: Path) -> bool:
+        """Whether `path` has yet to become a lake; a definite error if it cannot. Makes nothing."""
+        home = cls(path)
+        home._require_free()
+        return home.source() is None
+
+    def _require_free(self) -> None:
+        _require_folder(self.path)
+        if self.path.is_dir() and not self._own.is_dir() and any(self.path.iterdir()):
+            raise DefiniteError(f"{self.path} is not empty and not a lake of Tailrace", "name an empty or a new folder")
 
     def table_path(self, table: TableId) -> Path:
         return self.path / _file_name(table.namespace) / _file_name(table.name)

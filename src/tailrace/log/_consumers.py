@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from tailrace.errors import DefiniteError
-from tailrace.log._disk import Disk
+from tailrace.log._disk import PRIVATE_FOLDER, Disk
 
 _NAME_BYTES_MAX = 200
 
@@ -78,7 +78,7 @@ class Consumers:
         if not quoted or len(quoted) > _NAME_BYTES_MAX:
             raise ValueError(f"{name!r} cannot be a consumer's name: 1 to {_NAME_BYTES_MAX} letters")
         if not folder.exists():
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
             self._disk.sync_directory(folder.parent)
         return folder / f"{quoted}.json"
 

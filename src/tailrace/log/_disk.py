@@ -18,16 +18,19 @@ _SYNC_FILE_RANGE_WRITE = 2
 if _SYNC_FILE_RANGE is not None:
     _SYNC_FILE_RANGE.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 
+PRIVATE, PRIVATE_FOLDER = 0o600, 0o700
+"""Whoever may read the log may read every row that changed."""
+
 
 class Disk:
     """The real disk."""
 
     def create(self, path: Path) -> int:
         """A descriptor to an empty file for reading and writing; what was there is gone."""
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE)
 
     def open(self, path: Path) -> int:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
 
     def write(self, descriptor: int, parts: Sequence[Bytes], offset: int) -> None:
         for part in parts:
@@ -66,7 +69,7 @@ class Disk:
     def make_directory(self, path: Path) -> None:
         """The directory and all above it that are missing, for good."""
         missing = [each for each in (path, *path.parents) if not each.exists()]
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         for each in reversed(missing):
             self.sync_directory(each.parent)
 

@@ -10,13 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
+from tailrace.log._disk import PRIVATE
 
 
 class WriterLock:
     """Held from construction until `release` or the end of the process."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

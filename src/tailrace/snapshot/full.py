@@ -10,6 +10,7 @@ version is there. The others are read again under a new snapshot at a later P'. 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -24,8 +25,8 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeTable, TableVersion
 from tailrace.lake.stamp import Stamp
 from tailrace.model.table import TableId
-from tailrace.source.door import Chunk, SnapshotPoint, Source, SourceTable
-from tailrace.spark.chunks import read_chunks
+from tailrace.source.door import Chunk, Problem, SnapshotPoint, Source, SourceTable
+from tailrace.spark.chunks import ChunkPlan, read_chunks, tasks_at_once
 from tailrace.spark.task_errors import errors_received, is_spark_gone, unexpected
 
 ATTEMPTS = 5
@@ -58,6 +59,12 @@ class SnapshotPlan:
     """Each table and the number of this copy of it."""
     chunk_bytes_max: int
     in_parallel: int
+    readers_max: int
+    """How many chunks may be read at once, of all tables together."""
+
+    @property
+    def tables_at_once(self) -> int:
+        return min(self.in_parallel, self.readers_max)
 
 
 class FullSnapshot:
@@ -68,21 +75,27 @@ class FullSnapshot:
         self._plan = plan
         self._described: dict[TableId, SourceTable] = {}
         self._chunks: dict[TableId, list[Chunk]] = {}
+        self._tasks: dict[TableId, int] = {}
+        """How many tasks read a table's chunks."""
         self._cancelled = threading.Event()
         self.landed: dict[TableId, TableVersion] = {}
         """Tables that are copied, each with its stamp."""
         self.failed: dict[TableId, TailraceError] = {}
         """Tables that cannot be copied, and why."""
+        self.waits_for: Problem | None = None
+        """What holds up the snapshot at the source."""
 
     def run(self) -> None:
         """Copy all tables. A transient error when some are left that may succeed later."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                with self._plan.source.snapshot() as point:
+                with self._plan.source.snapshot(self._wait) as point:
+                    self.waits_for = None
                     self._describe()
                     self._copy_all(point)
                 return
             except TransientError as error:
+                self.waits_for = None
                 # A table was rewritten meanwhile, or the connection broke: what has landed stays.
                 if attempt == ATTEMPTS or self._cancelled.wait(PAUSE_SECONDS * 2**attempt):
                     raise
@@ -94,6 +107,11 @@ class FullSnapshot:
         with suppress(Py4JError, ConnectionError):  # A Spark that is gone has no jobs left.
             for table in self._plan.tables:
                 self._spark.sparkContext.cancelJobGroup(_group(table))
+
+    def _wait(self, problem: Problem | None) -> None:
+        self.waits_for = problem or self.waits_for
+        if self._cancelled.is_set():
+            raise CancelledError("stopped")
 
     @property
     def pending(self) -> list[TableId]:
@@ -120,10 +138,17 @@ class FullSnapshot:
             else:
                 self._described[table] = found[table]
                 self._chunks[table] = self._plan.source.chunks(found[table], self._plan.chunk_bytes_max)
+                self._tasks[table] = self._tasks_for(len(self._chunks[table]))
+
+    def _tasks_for(self, chunks: int) -> int:
+        """One task a chunk, unless Spark would then run more of them at once than may read."""
+        if (tasks_at_once(self._spark) or math.inf) <= self._plan.readers_max:
+            return chunks
+        return min(chunks, self._plan.readers_max // self._plan.tables_at_once)
 
     def _copy_all(self, point: SnapshotPoint) -> None:
         left: TransientError | None = None
-        with ThreadPoolExecutor(self._plan.in_parallel, thread_name_prefix="copy") as pool:
+        with ThreadPoolExecutor(self._plan.tables_at_once, thread_name_prefix="copy") as pool:
             copies = {pool.submit(self._copy, table, point): table for table in self.pending}
             for copy in as_completed(copies):
                 table = copies[copy]
@@ -145,7 +170,8 @@ class FullSnapshot:
         self._spark.sparkContext.setJobGroup(_group(table), f"snapshot of {table}")
         try:
             lake_table = self._plan.open_table(table)
-            rows = read_chunks(self._spark, self._plan.source, point, self._chunks[table], schema)
+            plan = ChunkPlan(self._plan.source, point, self._chunks[table], self._tasks[table])
+            rows = read_chunks(self._spark, plan, schema)
             with errors_received():
                 return TableVersion(lake_table.land(rows, schema, stamp), stamp)
         except TailraceError:
@@ -159,8 +185,8 @@ class FullSnapshot:
             raise unexpected(error, str(table)) from None
 
     def _chunks_done(self, table: TableId) -> int:
-        """From Spark's own count of finished tasks: the stage that has one task a chunk."""
-        chunks = len(self._chunks[table])
+        """From Spark's own count of finished tasks: the stage that has as many as read the chunks."""
+        chunks, tasks = len(self._chunks[table]), self._tasks[table]
         if table in self.landed:
             return chunks
         tracker = self._spark.sparkContext.statusTracker()
@@ -168,8 +194,8 @@ class FullSnapshot:
         for job in tracker.getJobIdsForGroup(_group(table)):
             info = tracker.getJobInfo(job)
             stages = [tracker.getStageInfo(stage) for stage in (info.stageIds if info else ())]
-            done = max([done, *(stage.numCompletedTasks for stage in stages if stage and stage.numTasks == chunks)])
-        return min(done, chunks)
+            done = max([done, *(stage.numCompletedTasks for stage in stages if stage and stage.numTasks == tasks)])
+        return min(done, tasks) * chunks // tasks
 
 
 def _group(table: TableId) -> str:

@@ -9,7 +9,7 @@ stored and given back, and a chunk is a value that is handed out and given back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -33,6 +33,15 @@ class Problem:
 
     message: str
     hint: str
+
+
+Waiting = Callable[[Problem | None], None]
+"""Called again and again while a call is held up by others at the source, with what holds it up as far as it is known.
+May raise: the call then ends at once and leaves nothing of what it was about to make."""
+
+
+def wait_in_silence(_: Problem | None) -> None:
+    """For a caller that tells no one and has no reason to stop."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,8 @@ class Check:
     ok: bool | None
     found: str
     fix: str | None = None
+    table: TableId | None = None
+    """Where it concerns only this one, which is then left out while the others are copied."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +127,13 @@ class Source(Protocol):
         """Those of the tables whose changes do not reach us at present: what happened to them meanwhile is lost."""
         ...
 
-    def prepare(self, claim: Claim, tables: Sequence[TableId], resume: SourcePosition | None) -> Prepared:
+    def prepare(
+        self,
+        claim: Claim,
+        tables: Sequence[TableId],
+        resume: SourcePosition | None,
+        waiting: Waiting = wait_in_silence,
+    ) -> Prepared:
         """Make the source keep and send these tables' changes from now on, or from `resume`, where the log ends.
 
         Can be called again at any time; changes only what is missing. A definite error when changes after
@@ -158,7 +175,7 @@ class Source(Protocol):
         """A snapshot at `position` shows the transactions whose commit has at most this ordinal, and no other."""
         ...
 
-    def snapshot(self) -> AbstractContextManager[SnapshotPoint]:
+    def snapshot(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[SnapshotPoint]:
         """One consistent state of the database, valid inside the `with`; nothing of it is left after a crash."""
         ...
 

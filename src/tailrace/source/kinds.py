@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import Any
 
@@ -9,6 +10,7 @@ from tailrace.errors import DefiniteError
 from tailrace.source.door import Source
 
 _KINDS = {"postgres": "tailrace.source.postgres.source:PostgresSource"}
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _SCHEMES = {"postgresql": "postgres", "postgres": "postgres"}
 
 
@@ -38,11 +40,12 @@ def path_of(source: Source) -> str:
 
 def source_of(dsn: str, **options: Any) -> Source:
     """The source that a connection string names. Without a scheme it is taken for Postgres's `key=value` form."""
-    scheme, separator, _ = dsn.partition("://")
-    kind = _SCHEMES.get(scheme) if separator else "postgres"
+    # A password in the `key=value` form may have anything in it, and must not get into a message.
+    scheme = _SCHEME.match(dsn)
+    kind = _SCHEMES.get(scheme[1]) if scheme else "postgres"
     if kind is None:
         raise DefiniteError(
-            f"{scheme}:// is no source that Tailrace reads",
+            f"{scheme and scheme[1]}:// is no source that Tailrace reads",
             "it looks like postgresql://user:password@host:5432/database",
         )
     source: Source = source_class(kind)(dsn=dsn, **options)  # type: ignore[call-arg]

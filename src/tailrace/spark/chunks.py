@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -14,11 +17,25 @@ from tailrace.model.table import TableSchema
 from tailrace.source.door import Chunk, SnapshotPoint, Source
 from tailrace.spark.task_errors import errors_sent
 
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,.*)?\])?$")
 
-def read_chunks(
-    spark: SparkSession, source: Source, point: SnapshotPoint, chunks: Sequence[Chunk], schema: TableSchema
-) -> DataFrame:
-    """The chunks' rows, one task a chunk. Lazy: the snapshot must live until the DataFrame is used."""
+
+@dataclass(frozen=True)
+class ChunkPlan:
+    """What is to be read of one table, and by how many tasks."""
+
+    source: Source
+    point: SnapshotPoint
+    chunks: Sequence[Chunk]
+    tasks: int
+
+
+def read_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema) -> DataFrame:
+    """The chunks' rows. A task reads its chunks one after another, each on one connection.
+
+    Lazy: the snapshot must live until the DataFrame is used.
+    """
+    source, point = plan.source, plan.point
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -26,6 +43,15 @@ def read_chunks(
                 with errors_sent():
                     yield from source.read_chunk(point, pickle.loads(chunk), schema)
 
-    listed = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(chunks)]
-    plan = spark.createDataFrame(listed, "number int, chunk binary").repartitionByRange(len(listed), "number")
-    return plan.mapInArrow(read, spark_schema(row_schema(schema)))
+    listed = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(plan.chunks)]
+    numbered = spark.createDataFrame(listed, "number int, chunk binary").repartitionByRange(plan.tasks, "number")
+    return numbered.mapInArrow(read, spark_schema(row_schema(schema)))
+
+
+def tasks_at_once(spark: SparkSession) -> int | None:
+    """How many tasks a local Spark runs at most at the same time; None for a cluster, which may grow."""
+    master = _LOCAL.match(str(spark.sparkContext.master))
+    if master is None:
+        return None
+    cores = master[1] or "1"
+    return (os.cpu_count() or 1) if cores == "*" else int(cores)

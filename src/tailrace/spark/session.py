@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -45,7 +46,8 @@ do without it, long ones compile only what stays hot."""
 def session(lake_format: LakeFormat, log_path: Path | None = None, *, brief: bool = True) -> SparkSession:
     """The process's Spark session, started where there is none; `brief` tunes it for a run of seconds, not hours.
 
-    Whatever the JVM prints goes to `log_path` (a temporary file by default), never to the terminal.
+    Whatever the JVM prints goes to `log_path`, never to the terminal. What it keeps on disk meanwhile is in a temporary
+    folder that no other user can look into and that is removed at the end; so is its log where no path is given.
     TAILRACE_JVM_OPTIONS replaces our choice of JVM options.
     """
     active = SparkSession.getActiveSession()
@@ -57,16 +59,21 @@ def session(lake_format: LakeFormat, log_path: Path | None = None, *, brief: boo
     builder = SparkSession.builder.master("local[*]").appName("tailrace")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    options = BRIEF_JVM if brief else LASTING_JVM
-    builder = builder.config("spark.driver.extraJavaOptions", os.environ.get("TAILRACE_JVM_OPTIONS", options))
+    folder = Path(tempfile.mkdtemp(prefix="tailrace-spark-"))
+    options = os.environ.get("TAILRACE_JVM_OPTIONS", BRIEF_JVM if brief else LASTING_JVM)
+    builder = builder.config("spark.driver.extraJavaOptions", f'{options} "-Djava.io.tmpdir={folder}"')
     builder = builder.config("spark.sql.shuffle.partitions", str(cores))
-    builder = builder.config("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "tailrace-warehouse"))
-    log_path = log_path or Path(tempfile.gettempdir()) / f"tailrace-spark-{os.getuid()}.log"
+    builder = builder.config("spark.local.dir", str(folder))
+    builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+    log_path = log_path or folder / "spark.log"
     try:
         with _output_to(log_path), _signals_kept():
             started: SparkSession = lake_format.configure(builder).getOrCreate()
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
             return started
     except Exception as error:
+        if folder not in log_path.parents:
+            shutil.rmtree(folder, ignore_errors=True)
         raise DefiniteError(f"Spark did not start: {str(error).splitlines()[0]}", f"see {log_path}") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -247,3 +248,27 @@ def test_tables_that_come_and_tables_that_were_not_sent_or_left_out_for_a_while_
     assert LakeHome(settings.lake).cuts.all() == cuts, "an idle database is caught up with at once"
     with psycopg.connect(source) as conn:
         assert conn.execute("select count(*) from pg_publication").fetchone() == (1,)
+
+
+def test_a_copy_that_waits_for_a_transaction_says_so_and_does_not_hold_up_the_others_or_the_stop(
+    source: str, settings: ConnectorSettings, spark: SparkSession
+) -> None:
+    with running(settings, source_of(source), spark) as run, psycopg.connect(source) as blocker:
+        run.catch_up()
+        execute(source, "create table later (id int primary key)")
+        blocker.execute("insert into doomed values (2)")
+        pid = blocker.info.backend_pid
+        run.wait_for(lambda: f"waits for pid {pid} (postgres)" in (run.connector.status().trouble or ""))
+        execute(source, "delete from good where id = 1")
+        run.catch_up()
+        assert_equal(source, spark, run.lake, GOOD)
+        started = time.monotonic()
+        run.connector.stop()
+        assert run.connector.wait(30)
+        assert time.monotonic() - started < 10
+        blocker.rollback()
+        blocker.autocommit = True
+        temporary = "select count(*) from pg_replication_slots where temporary and database = current_database()"
+        assert blocker.execute(temporary).fetchone() == (0,)
+    with running(settings, source_of(source), spark) as run:
+        run.wait_for_state("public.later", TableState.LIVE)

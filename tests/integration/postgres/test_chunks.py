@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 import pyarrow as pa
 import pytest
+from tests.postgres import wait_until
 
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.change import row_schema
 from tailrace.source.postgres import _chunks as chunks
+from tailrace.source.postgres import _connection
 from tailrace.source.postgres._catalog import TableInfo, list_tables, schema_of
 
 
@@ -184,11 +187,56 @@ def test_rows_hidden_by_row_security_are_an_error_and_never_missing(conn: psycop
     conn.execute("drop owned by limited; drop role limited")
 
 
-def test_a_table_that_may_not_be_read_says_so(conn: psycopg.Connection, dsn: str) -> None:
-    conn.execute("drop role if exists stranger; create role stranger login; create table t (id int primary key)")
+def test_a_table_that_may_not_be_read_says_so_with_the_grants_that_are_missing(
+    conn: psycopg.Connection, dsn: str
+) -> None:
+    conn.execute("drop role if exists stranger; create role stranger login; create schema shop")
+    conn.execute("create table t (id int primary key); create table shop.orders (id int primary key)")
+    conn.execute("grant select on shop.orders to stranger")
+    theirs = dsn.replace("postgres@", "stranger@")
+    for name, grant in {
+        "public.t": 'grant select on "public"."t" to "stranger";',
+        "shop.orders": 'grant usage on schema "shop" to "stranger";',
+    }.items():
+        info = described(conn, name)
+        with exported(dsn) as snapshot, pytest.raises(DefiniteError, match="may not read") as caught:
+            copy(theirs, info, snapshot)
+        assert (caught.value.hint, caught.value.table) == (grant, name)
+        conn.execute(grant)
+        with exported(dsn) as snapshot:
+            assert copy(theirs, info, snapshot).num_rows == 0
+    conn.execute("drop owned by stranger; drop role stranger")
+
+
+@pytest.fixture
+def crowded(conn: psycopg.Connection, dsn: str) -> Iterator[str]:
+    """The table `t`, and a role that may read it on one connection at a time."""
+    conn.execute("drop role if exists crowded; create role crowded login connection limit 1")
+    conn.execute("create table t (id int primary key); insert into t values (1), (2); grant select on t to crowded")
+    yield dsn.replace("postgres@", "crowded@")
+    conn.execute("drop owned by crowded; drop role crowded")
+
+
+def test_a_reader_waits_for_a_connection_that_another_one_will_give_back(
+    conn: psycopg.Connection, dsn: str, crowded: str
+) -> None:
     info = described(conn, "t")
-    with exported(dsn) as snapshot, pytest.raises(DefiniteError, match="may not read") as caught:
-        copy(dsn.replace("postgres@", "stranger@"), info, snapshot)
-    assert caught.value.hint is not None
-    assert caught.value.hint.startswith('grant select on "public"."t"')
-    conn.execute("drop role stranger")
+    with exported(dsn) as snapshot, ThreadPoolExecutor() as pool:
+        with psycopg.connect(crowded):
+            reading = pool.submit(copy, crowded, info, snapshot)
+            refused = "select count(*) from pg_stat_activity where usename = 'crowded'"
+            wait_until(lambda: conn.execute(refused).fetchone() == (1,))
+            with pytest.raises(TimeoutError):
+                reading.result(timeout=1)
+        assert reading.result(timeout=20).num_rows == 2
+
+
+def test_a_reader_that_gets_no_connection_says_how_many_are_needed(
+    conn: psycopg.Connection, dsn: str, crowded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_connection, "PATIENCE_SECONDS", 1.0)
+    info = described(conn, "t")
+    with exported(dsn) as snapshot, psycopg.connect(crowded), pytest.raises(TransientError) as caught:
+        copy(crowded, info, snapshot)
+    assert "no connection left for crowded; waited 1 s for one" in caught.value.message
+    assert "needs at least 3" in (caught.value.hint or "")

@@ -13,9 +13,11 @@ from demo.embedded import EmbeddedPostgres
 from rich.console import Console
 
 from tailrace.cli.doctor import render
+from tailrace.model.table import TableId
 from tailrace.source.door import Check
 from tailrace.source.postgres._connection import connect
 from tailrace.source.postgres._doctor import examine
+from tailrace.source.postgres.source import PostgresSource
 
 
 def passes(checks: list[Check]) -> bool:
@@ -62,6 +64,69 @@ def test_its_sql_cures_a_table_without_replica_identity(conn: psycopg.Connection
     assert check.fix is not None
     conn.execute(check.fix)
     assert passes(examine(conn, []))
+
+
+def test_many_missing_privileges_are_granted_by_schema(conn: psycopg.Connection, newcomer: str) -> None:
+    conn.execute("create schema shop")
+    for number in range(30):
+        conn.execute(f"create table shop.t{number} (id int primary key)")
+    with connect(newcomer) as theirs:
+        check = found(examine(theirs, []), "read access")
+        assert check.found.startswith("newcomer may not read shop.t0, ")
+        assert check.found.endswith(" and 25 more")
+        assert (check.fix or "").splitlines() == [
+            'grant usage on schema "shop" to "newcomer";',
+            'grant select on all tables in schema "shop" to "newcomer";',
+        ]
+        conn.execute(check.fix or "")
+        assert found(examine(theirs, []), "read access").ok
+
+
+def test_an_owner_who_may_not_create_a_publication_needs_one_grant(conn: psycopg.Connection, newcomer: str) -> None:
+    conn.execute("create table t (id int primary key); alter table t owner to newcomer")
+    with connect(newcomer) as theirs:
+        check = found(examine(theirs, []), "publication")
+        assert (check.ok, check.fix) == (False, f'grant create on database "{conn.info.dbname}" to "newcomer";')
+        conn.execute(check.fix or "")
+        assert found(examine(theirs, []), "publication").ok
+
+
+def test_a_limit_of_connections_that_is_too_low_fails_with_one_that_suffices(
+    conn: psycopg.Connection, newcomer: str
+) -> None:
+    conn.execute("create table t (id int primary key); alter role newcomer connection limit 2")
+    assert found(examine(conn, []), "connections").ok
+    with connect(newcomer) as theirs, connect(newcomer):
+        check = found(examine(theirs, []), "connections")
+        assert (check.ok, check.found) == (False, "1 left for the role, at least 3 needed")
+        conn.execute(check.fix or "")
+        assert found(examine(theirs, []), "connections").ok
+        conn.execute("alter role newcomer connection limit -1")
+        conn.execute(f"alter database {conn.info.dbname} connection limit 1")
+        check = found(examine(theirs, []), "connections")
+        conn.execute(check.fix or "")
+        assert check.ok is False
+        assert found(examine(theirs, []), "connections").ok
+        conn.execute(f"alter database {conn.info.dbname} connection limit -1")
+
+
+def test_what_a_person_names_is_examined_instead_of_what_we_would_make(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (id int primary key); create table u (id int primary key)")
+    named = PostgresSource(dsn, slot="Not A Slot", publication="theirs").examine([], [])
+    failed = {check.name: check.found for check in named if check.ok is False}
+    assert failed == {
+        "slot": "'Not A Slot' cannot be a slot's name",
+        "publication": "publication theirs does not exist",
+    }
+    conn.execute("create publication theirs for table t with (publish_via_partition_root = true)")
+    named = PostgresSource(dsn, publication="theirs").examine([], [])
+    assert [(check.found, check.table) for check in named if check.ok is False] == [
+        ("publication theirs does not send table public.u", TableId("public", "u"))
+    ]
+    name = f"named_{conn.info.dbname}"
+    assert ", 2 needed" in found(PostgresSource(dsn, slot=name).examine([], []), "replication slots").found
+    conn.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", [name])
+    assert ", 1 needed" in found(PostgresSource(dsn, slot=name).examine([], []), "replication slots").found
 
 
 def test_row_security_that_hides_rows_fails(conn: psycopg.Connection, newcomer: str) -> None:

@@ -30,6 +30,16 @@ class Access:
     hides_rows: bool
     """Row-level security applies to this user."""
 
+    def missing_grants(self, table: TableId, user: str) -> list[str]:
+        """The statements without which the rows stored in `table` cannot be read."""
+        role = sql.Identifier(user).as_string(None)
+        grants = []
+        if not self.may_enter:
+            grants.append(f"grant usage on schema {sql.Identifier(table.namespace).as_string(None)} to {role};")
+        if not self.may_read:
+            grants.append(f"grant select on {quoted(table)} to {role};")
+        return grants
+
 
 @dataclass(frozen=True)
 class Rights:
@@ -53,14 +63,22 @@ class Rights:
 
     def missing_grants(self, info: TableInfo) -> list[str]:
         """The statements without which the table's rows cannot be read; none where they can."""
-        user = sql.Identifier(self.user).as_string(None)
-        grants = []
-        for table, access in self._of(info):
-            if not access.may_enter:
-                grants.append(f"grant usage on schema {sql.Identifier(table.namespace).as_string(None)} to {user};")
-            if not access.may_read:
-                grants.append(f"grant select on {quoted(table)} to {user};")
+        grants = [grant for table, access in self._of(info) for grant in access.missing_grants(table, self.user)]
         return list(dict.fromkeys(grants))
+
+    def grants_by_schema(self, tables: Sequence[TableInfo]) -> list[str]:
+        """The same for many tables, in two statements a schema."""
+        namespaces = {table.namespace for info in tables for table, _ in self._of(info)}
+        user = sql.Identifier(self.user).as_string(None)
+        names = [sql.Identifier(namespace).as_string(None) for namespace in sorted(namespaces)]
+        return [
+            grant
+            for name in names
+            for grant in (
+                f"grant usage on schema {name} to {user};",
+                f"grant select on all tables in schema {name} to {user};",
+            )
+        ]
 
     def hides_rows(self, info: TableInfo) -> bool:
         """Whether row-level security would leave rows of the table out of a copy."""
@@ -79,6 +97,14 @@ class Rights:
         for table, relation in _stored(info):
             if relation in self.by_relation:
                 yield table, self.by_relation[relation]
+
+
+def missing_grants(conn: psycopg.Connection, table: TableId) -> list[str]:
+    """What the connected user lacks to read one table or leaf partition."""
+    with conn.cursor(row_factory=class_row(Access)) as cursor:
+        named = {"namespace": table.namespace, "name": table.name}
+        found = cursor.execute(QUERIES["access_by_name"], named).fetchone()
+    return found.missing_grants(table, conn.info.user) if found is not None else []
 
 
 def hidden_rows(user: str, table: TableId) -> Problem:

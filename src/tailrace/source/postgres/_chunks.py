@@ -28,9 +28,9 @@ from psycopg import pq, sql
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.change import row_schema
 from tailrace.model.table import TableId, TableSchema
-from tailrace.source.postgres._access import hidden_rows
+from tailrace.source.postgres._access import hidden_rows, missing_grants
 from tailrace.source.postgres._catalog import QUERIES, TableInfo, quoted
-from tailrace.source.postgres._connection import connect, one_line
+from tailrace.source.postgres._connection import connect_patiently, one_line
 from tailrace.source.postgres._pgoutput import cast_column
 
 BUFFER_BYTES = 8 << 20
@@ -70,7 +70,7 @@ def read(dsn: str, exported_snapshot: str, chunk: Chunk, schema: TableSchema) ->
 
 @contextmanager
 def _reader(dsn: str, exported_snapshot: str, chunk: Chunk, table: TableId) -> Iterator[psycopg.Connection]:
-    with closing(connect(dsn)) as conn:
+    with closing(connect_patiently(dsn)) as conn:
         try:
             conn.execute("begin isolation level repeatable read read only")
             # A row that row security would hide must be an error, not missing.
@@ -78,11 +78,11 @@ def _reader(dsn: str, exported_snapshot: str, chunk: Chunk, table: TableId) -> I
             _join(conn, exported_snapshot)
             _hold(conn, chunk.part, table)
             yield conn
-        except psycopg.errors.InsufficientPrivilege:
-            user = conn.info.user
-            grant = sql.SQL("grant select on {} to {}").format(_identifier(chunk.part), sql.Identifier(user))
-            message = f"user {user} may not read {chunk.part}"
-            raise DefiniteError(message, grant.as_string(None), table=str(table)) from None
+        except psycopg.errors.InsufficientPrivilege as error:
+            conn.execute("rollback")
+            grants = " ".join(missing_grants(conn, chunk.part))
+            message = f"user {conn.info.user} may not read {chunk.part}: {one_line(error)}"
+            raise DefiniteError(message, grants or None, table=str(table)) from None
         except psycopg.errors.UndefinedColumn as error:
             message = f"table {table} was changed after it was described: {one_line(error)}"
             raise TransientError(message, table=str(table)) from None

@@ -6,15 +6,19 @@ that decide how Postgres prints values. Passwords never appear in an error.
 
 from __future__ import annotations
 
+import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
-from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.errors import DefiniteError, TransientError
+from tailrace.source.postgres._address import describe, parse
+from tailrace.source.postgres._refusals import ServerFullError, explain
 
 Answer = TypeVar("Answer")
 
@@ -24,22 +28,25 @@ OUTPUT_SETTINGS = {
     "extra_float_digits": "3",
     "TimeZone": "UTC",
     "bytea_output": "hex",
+    "lc_monetary": "C",
     # A copy may take longer than the time limits an administrator sets for applications.
     "statement_timeout": "0",
+    "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
+_LATER_SETTINGS = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
+"""Time limits that not every server knows, each with the version that brought it."""
+
+CONNECTIONS_NEEDED = 3
+"""One asks how far the server is, one looks things up for the stream, and the others read rows one after another."""
+PATIENCE_SECONDS = 60.0
+PAUSE_SECONDS_MAX = 3.0
 
 
-def connect(dsn: str, *, replication: bool = False, autocommit: bool = True) -> psycopg.Connection:
+def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
     """Open a connection. A failure becomes one line and a hint, transient where waiting may help."""
+    given = parse(dsn)
     options = " ".join(f"-c {name}={value}" for name, value in OUTPUT_SETTINGS.items())
-    try:
-        given = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:
-        raise DefiniteError(
-            "that is not a Postgres connection string",
-            "it looks like postgresql://user:password@host:5432/database",
-        ) from None
     extra: dict[str, str] = {
         "keepalives_idle": "30",
         "tcp_user_timeout": "60000",
@@ -52,9 +59,32 @@ def connect(dsn: str, *, replication: bool = False, autocommit: bool = True) -> 
     if replication:
         extra["replication"] = "database"
     try:
-        return psycopg.connect(make_conninfo(dsn, **extra), autocommit=autocommit)
+        conn = psycopg.connect(make_conninfo(dsn, **extra), autocommit=True)
     except psycopg.OperationalError as error:
         raise explain(error, dsn) from None
+    known = [name for name, since in _LATER_SETTINGS.items() if conn.info.server_version >= since]
+    if known:
+        conn.pgconn.exec_("; ".join(f"set {name} = 0" for name in known).encode())
+    return conn
+
+
+def connect_patiently(dsn: str) -> psycopg.Connection:
+    """A connection, waited for while the server has none left: other readers will give theirs back."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    pause_seconds = 0.1
+    while True:
+        try:
+            return connect(dsn)
+        except ServerFullError as error:
+            if time.monotonic() > deadline:
+                message = f"{error.message}; waited {PATIENCE_SECONDS:.0f} s for one"
+                needed = f"a copy needs at least {CONNECTIONS_NEEDED}, and more with more --readers; {error.hint}"
+                raise ServerFullError(message, needed) from None
+        except TransientError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.5, 1.0) * pause_seconds)
+        pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)
 
 
 @contextmanager
@@ -107,51 +137,3 @@ def explained(dsn: str) -> Iterator[None]:
 def one_line(error: psycopg.Error) -> str:
     """What the server said, without its hints and line breaks."""
     return " ".join((error.diag.message_primary or str(error)).split())
-
-
-def describe(dsn: str) -> str:
-    """The connection string for a person: host, port, database; no password."""
-    given = conninfo_to_dict(dsn)
-    host, port = given.get("host") or "localhost", given.get("port") or "5432"
-    user = f"{given['user']}@" if given.get("user") else ""
-    return f"{user}{host}:{port}/{given.get('dbname') or given.get('user') or ''}"
-
-
-def explain(error: psycopg.OperationalError, dsn: str) -> TailraceError:
-    """Which kind of failure to connect this is, in words a person can act on.
-
-    libpq keeps no SQLSTATE of a refused connection, only the server's text, in the server's language. What the text
-    does not tell in another language than English is taken for transient, and shown as it is.
-    """
-    text = " ".join(str(error).split())
-    where = describe(dsn)
-    user = conninfo_to_dict(dsn).get("user") or "this user"
-    needs_password = error.pgconn is not None and error.pgconn.needs_password
-    if needs_password or "password authentication failed" in text or "no password supplied" in text:
-        return DefiniteError(
-            f"{where}: the server refused the password of {user}",
-            "check the password in the connection string, in PGPASSWORD or in ~/.pgpass",
-        )
-    if "does not exist" in text and "database" in text:
-        return DefiniteError(f"{where}: no such database", "list the databases with: psql -l")
-    if "must be superuser or replication role" in text or "permission denied to start WAL sender" in text:
-        return missing_replication(dsn)
-    if "no pg_hba.conf entry" in text:
-        return DefiniteError(
-            f"{where}: the server's pg_hba.conf does not let us in",
-            "add a line for this user, database and address to pg_hba.conf and reload",
-        )
-    if "role" in text and "does not exist" in text:
-        return DefiniteError(f"{where}: no such user", f'create role "{user}" login replication')
-    reason = text.rsplit("failed: ", maxsplit=1)[-1].split(" Is the server", maxsplit=1)[0]
-    return TransientError(
-        f"{where}: cannot connect: {reason}", "is the server running there, and are host, port and password right?"
-    )
-
-
-def missing_replication(dsn: str) -> DefiniteError:
-    """The user may not stream changes."""
-    user = conninfo_to_dict(dsn).get("user") or "the_user"
-    return DefiniteError(
-        f"{describe(dsn)}: user {user} lacks the REPLICATION privilege", f'alter role "{user}" with replication'
-    )

@@ -5,7 +5,8 @@ Every check says what it found and, where something can be done, the SQL that do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -14,11 +15,18 @@ from psycopg.rows import dict_row
 
 from tailrace.errors import DefiniteError
 from tailrace.source.door import Check
-from tailrace.source.postgres._access import Rights, hidden_rows
-from tailrace.source.postgres._catalog import TableInfo, candidates, list_tables, quoted
-from tailrace.source.postgres._patterns import matches
-from tailrace.source.postgres._problems import clashes, problems
+from tailrace.source.postgres._access import Rights
+from tailrace.source.postgres._catalog import list_tables
+from tailrace.source.postgres._connection import CONNECTIONS_NEEDED
 from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._slot import find_slot, require_slot_name
+from tailrace.source.postgres._table_checks import (
+    check_access,
+    check_left_out,
+    check_named_publication,
+    check_publication,
+    check_tables,
+)
 
 QUERIES = load("doctor.sql")
 
@@ -26,27 +34,44 @@ VERSION_MIN = 120000
 VERSION_RECOMMENDED = 140000
 SLOTS_NEEDED = 2
 """The connector's own, and a temporary one while the first copy is made."""
+SENDERS_NEEDED = 2
+"""The same two stream."""
 SENDER_TIMEOUT_MS_MIN = 10_000
-NAMES_SHOWN_MAX = 5
 _RESTART = "after this change restart the server"
-_TEXT_TYPES = ("text", "character", "uuid", "json", "name", "citext", '"char"')
 
 
-def examine(conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str] = ()) -> list[Check]:
+@dataclass(frozen=True)
+class Named:
+    """What a person has named, to be used and left alone."""
+
+    slot: str | None = None
+    publication: str | None = None
+
+
+NOTHING_NAMED = Named()
+
+
+def examine(
+    conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str] = (), named: Named = NOTHING_NAMED
+) -> list[Check]:
     """Every check of the server, of the user's rights and of the tables that the patterns choose."""
     server = _one(conn, "server")
     role = _one(conn, "role")
-    checks = [*_server(server), *_capacity(server), _replication(role)]
+    checks = [*_server(server), *_slots(conn, server, named), _senders(server), _connections(conn, role)]
+    checks.append(_replication(role))
     try:
         tables = list_tables(conn, include, exclude)
     except DefiniteError as error:
         checks.append(Check("tables", False, error.message, error.hint))
     else:
         rights = Rights.load(conn, tables)
-        checks += _access(rights, tables)
-        checks.append(_publication(conn, role, rights, tables))
-        checks += _tables(tables)
-        checks += _left_out(conn, include, exclude)
+        checks += check_access(rights, tables)
+        if named.publication is not None:
+            checks += check_named_publication(conn, named.publication, tables)
+        else:
+            checks.append(check_publication(conn, role, rights, tables))
+        checks += check_tables(tables)
+        checks += check_left_out(conn, include, exclude)
     return [*checks, *_retention(server), *_idle_slots(conn)]
 
 
@@ -74,17 +99,44 @@ def _server(server: dict[str, Any]) -> list[Check]:
     return checks
 
 
-def _capacity(server: dict[str, Any]) -> list[Check]:
-    return [
-        _free("replication slots", server["slots_used"], server["slots_max"], "max_replication_slots"),
-        _free("wal senders", server["senders_used"], server["senders_max"], "max_wal_senders"),
-    ]
+def _slots(conn: psycopg.Connection, server: dict[str, Any], named: Named) -> list[Check]:
+    needed = SLOTS_NEEDED
+    if named.slot is not None:
+        try:
+            require_slot_name(named.slot)
+            needed -= find_slot(conn, named.slot) is not None
+        except DefiniteError as error:
+            return [Check("slot", False, error.message, error.hint)]
+    return [_free("replication slots", server["slots_used"], server["slots_max"], "max_replication_slots", needed)]
 
 
-def _free(name: str, used: int, limit: int, setting: str) -> Check:
-    enough = limit - used >= SLOTS_NEEDED
-    found = f"{limit - used} of {limit} free, {SLOTS_NEEDED} needed" + ("" if enough else f"; {_RESTART}")
-    return _yes(name, enough, found, f"alter system set {setting} = {used + SLOTS_NEEDED + 1};")
+def _senders(server: dict[str, Any]) -> Check:
+    return _free("wal senders", server["senders_used"], server["senders_max"], "max_wal_senders", SENDERS_NEEDED)
+
+
+def _free(name: str, used: int, limit: int, setting: str, needed: int) -> Check:
+    enough = limit - used >= needed
+    found = f"{limit - used} of {limit} free, {needed} needed" + ("" if enough else f"; {_RESTART}")
+    return _yes(name, enough, found, f"alter system set {setting} = {used + needed + 1};")
+
+
+def _connections(conn: psycopg.Connection, role: dict[str, Any]) -> Check:
+    """Those that the role, the database and the server have left; the fewest count."""
+    user, database = (sql.Identifier(role[name]).as_string(None) for name in ("name", "database"))
+    left = _one(conn, "connections")
+    fixes = {
+        "role": f"alter role {user} connection limit {{}};",
+        "database": f"alter database {database} connection limit {{}};",
+        "server": "alter system set max_connections = {};",
+    }
+    known = {scope: left[f"{scope}_limit"] - left[f"{scope}_used"] for scope in fixes if left[f"{scope}_limit"] >= 0}
+    scope = min(known, key=lambda each: known[each])
+    enough = known[scope] >= CONNECTIONS_NEEDED
+    found = f"{known[scope]} left for the {scope}, at least {CONNECTIONS_NEEDED} needed"
+    if not enough and scope == "server":
+        found += f"; {_RESTART}"
+    raised = left[f"{scope}_limit"] + left["reserved"] * (scope == "server") + CONNECTIONS_NEEDED - known[scope]
+    return _yes("connections", enough, found, fixes[scope].format(raised))
 
 
 def _replication(role: dict[str, Any]) -> Check:
@@ -92,75 +144,6 @@ def _replication(role: dict[str, Any]) -> Check:
     user = sql.Identifier(role["name"]).as_string(None)
     fix = f"grant rds_replication to {user};" if role["is_rds"] else f"alter role {user} with replication;"
     return _yes("replication privilege", may, f"{role['name']} {'has it' if may else 'lacks it'}", fix)
-
-
-def _access(rights: Rights, tables: Sequence[TableInfo]) -> list[Check]:
-    grants = {info.table: rights.missing_grants(info) for info in tables}
-    unreadable = [str(table) for table, missing in grants.items() if missing]
-    fixes = list(dict.fromkeys(grant for missing in grants.values() for grant in missing))
-    found = f"not to {_listed(unreadable)}" if unreadable else f"to {_tables_text(tables)}"
-    checks = [_yes("read access", not unreadable, found, _lines(fixes))]
-    hidden = [info.table for info in tables if rights.hides_rows(info)]
-    if hidden:
-        fix = hidden_rows(rights.user, hidden[0]).hint
-        checks.append(Check("row security", False, f"hides rows of {_listed(map(str, hidden))}", fix))
-    return checks
-
-
-def _publication(conn: psycopg.Connection, role: dict[str, Any], rights: Rights, tables: Sequence[TableInfo]) -> Check:
-    """The user can make the publication, or there is one that can be used."""
-    wanted = [info.table for info in tables]
-    parameters = {"namespaces": [table.namespace for table in wanted], "names": [table.name for table in wanted]}
-    existing = [name for (name,) in conn.execute(QUERIES["publications"], parameters)]
-    if existing:
-        return Check("publication", True, f"{existing[0]} has the tables")
-    foreign = [info for info in tables if not rights.owns(info)]
-    if role["may_create"] and not foreign:
-        return Check("publication", True, f"{role['name']} may create it")
-    why = f"{role['name']} does not own {_listed(str(info.table) for info in foreign)}"
-    if not role["may_create"]:
-        why = f"{role['name']} may not create objects in {role['database']}"
-    tables_sql = ", ".join(map(quoted, wanted))
-    create = f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
-    return Check("publication", False, f"{why}; let the owner create it and pass --publication tailrace", create)
-
-
-def _tables(tables: Sequence[TableInfo]) -> list[Check]:
-    found = [problem for info in tables for problem in problems(info)]
-    found += clashes([info.table for info in tables]).values()
-    checks = [Check("table", False, problem.message, problem.hint) for problem in found]
-    if not found:
-        checks = [Check("replica identity", True, f"{_tables_text(tables)} can identify their rows")]
-    as_text = [
-        f"{info.table}.{column.name} ({column.type.source_type})"
-        for info in tables
-        for column in info.columns
-        if column.type.lake == "string" and not _is_text(column.type.source_type)
-    ]
-    if as_text:
-        checks.append(Check("copied as text", True, _listed(as_text)))
-    generated = [f"{info.table}.{column.name}" for info in tables for column in info.columns if column.is_generated]
-    if generated:
-        checks.append(Check("generated columns", None, f"not copied: {_listed(generated)}"))
-    return checks
-
-
-def _is_text(source_type: str) -> bool:
-    """Whether a reader of the source expects text, too."""
-    return source_type.startswith(_TEXT_TYPES) and not source_type.endswith("[]")
-
-
-def _left_out(conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
-    """Tables that the patterns name and that have no changes in the server's log."""
-    named = [
-        candidate
-        for candidate in candidates(conn)
-        if candidate.obstacle is not None
-        and candidate.obstacle.startswith(("unlogged", "a foreign"))
-        and (not include or any(matches(pattern, candidate.table) for pattern in include))
-        and not any(matches(pattern, candidate.table) for pattern in exclude)
-    ]
-    return [Check("not copied", None, f"{candidate.table} is {candidate.obstacle}") for candidate in named]
 
 
 def _retention(server: dict[str, Any]) -> list[Check]:
@@ -213,17 +196,3 @@ def _one(conn: psycopg.Connection, query: str) -> dict[str, Any]:
 
 def _yes(name: str, ok: bool, found: str, fix: str | None) -> Check:
     return Check(name, ok, found, None if ok else fix)
-
-
-def _lines(statements: Sequence[str]) -> str | None:
-    return "\n".join(statements) or None
-
-
-def _listed(names: Iterable[str]) -> str:
-    shown = list(names)
-    more = f" and {len(shown) - NAMES_SHOWN_MAX} more" if len(shown) > NAMES_SHOWN_MAX else ""
-    return ", ".join(shown[:NAMES_SHOWN_MAX]) + more
-
-
-def _tables_text(tables: Sequence[TableInfo]) -> str:
-    return "1 table" if len(tables) == 1 else f"all {len(tables)} tables"

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import psycopg
 
 from tailrace.errors import DefiniteError
-from tailrace.source.postgres._connection import connect, missing_replication
+from tailrace.source.postgres._connection import connect
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._refusals import missing_replication
 
 QUERIES = load("replication.sql")
 VERSION_MIN = 120000
@@ -72,7 +73,7 @@ def require_streaming(conn: psycopg.Connection, dsn: str) -> Identity:
     if in_recovery:
         raise DefiniteError("the server is a standby", "connect to the primary")
     if not may_replicate:
-        raise missing_replication(dsn)
+        raise missing_replication(dsn, conn.info.user)
     with connect(dsn, replication=True) as replication_conn:
         return identify(replication_conn)
 

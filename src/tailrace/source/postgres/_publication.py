@@ -18,6 +18,7 @@ from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import TableInfo, find_tables, quoted
 from tailrace.source.postgres._connection import one_line
 from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._waiting import Waiter, lock_holders
 
 QUERIES = load("replication.sql")
 _VIA_ROOT = "with (publish_via_partition_root = true)"
@@ -78,7 +79,7 @@ def use_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableI
     return Ensured(refused=refused)
 
 
-def ensure_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableId]) -> Ensured:
+def ensure_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableId], waiter: Waiter) -> Ensured:
     """Make our own publication send the tables. Refused are those that it cannot send; a definite error if a new
     publication would send none of them."""
     found = find_publication(conn, name)
@@ -98,7 +99,7 @@ def ensure_publication(conn: psycopg.Connection, name: str, tables: Sequence[Tab
             done.refused[table] = _unsent(found, table)
     wanted = [infos[table] for table in missing if table not in done.refused]
     if wanted or found is None:
-        _publish(conn, name, wanted, done, is_new=found is None)
+        _publish(conn, _Order(name, waiter, found is None), wanted, done)
     return done
 
 
@@ -110,23 +111,32 @@ def drop_publication(conn: psycopg.Connection, name: str) -> bool:
     return True
 
 
-def _publish(conn: psycopg.Connection, name: str, tables: Sequence[TableInfo], done: Ensured, *, is_new: bool) -> None:
+@dataclass(frozen=True)
+class _Order:
+    """What is to be done to one publication."""
+
+    name: str
+    waiter: Waiter
+    is_new: bool
+
+
+def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo], done: Ensured) -> None:
     """Publish the tables; where the server wants their owner for that, those that the user owns."""
+    statement = _statement(order.name, tables, is_new=order.is_new)
     try:
-        conn.execute(_statement(name, tables, is_new=is_new))
+        order.waiter.run(conn, statement, lock_holders("publishing the tables"))
     except psycopg.errors.InsufficientPrivilege as error:
         rights = Rights.load(conn, tables)
         owned = [info for info in tables if rights.owns(info)]
         foreign = [info for info in tables if not rights.owns(info)]
         done.refused.update({info.table: _not_owned(rights.user, info) for info in foreign})
-        if not foreign or (is_new and not owned):
+        if not foreign or (order.is_new and not owned):
             raise DefiniteError(
                 f"user {rights.user} cannot publish the tables: {one_line(error)}",
-                "run this as the tables' owner and name it with --publication: "
-                + _statement(name, tables, is_new=is_new).as_string(None),
+                "run this as the tables' owner and name it with --publication: " + statement.as_string(None),
             ) from None
         if owned:
-            _publish(conn, name, owned, done, is_new=is_new)
+            _publish(conn, order, owned, done)
     else:
         done.added += [info.table for info in tables]
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import psycopg
 from psycopg import sql
 
 from tailrace.errors import DefiniteError, TransientError
-from tailrace.source.postgres._connection import connect, missing_replication
+from tailrace.source.postgres._connection import connect
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._refusals import missing_replication
+from tailrace.source.postgres._waiting import Waiter, open_writers
 
 QUERIES = load("replication.sql")
-
-LOCK_TIMEOUT_MS = 120_000
-"""A slot waits for every transaction that is running; after this long a person is told which."""
 
 RELEASE_SECONDS = 10
 
@@ -31,7 +30,8 @@ class Slot:
     name: str
     database: str
     active_pid: int | None
-    confirmed_flush_lsn: Lsn
+    confirmed_flush_lsn: Lsn | None
+    """None while the server is making the slot."""
     wal_status: str | None
 
 
@@ -54,13 +54,36 @@ def find_slot(conn: psycopg.Connection, name: str) -> Slot | None:
         raise DefiniteError(f"slot {name} belongs to database {row[0]}", "choose another name with --slot")
     if row[1] != "pgoutput":
         raise DefiniteError(f"slot {name} uses the plugin {row[1]}, not pgoutput", "choose another name with --slot")
-    return Slot(name, row[0], row[2], Lsn.parse(row[3]), row[4])
+    return Slot(name, row[0], row[2], None if row[3] is None else Lsn.parse(row[3]), row[4])
 
 
-def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Slot:
-    """The slot, which must still hold what follows `end`, where our log ends."""
+def find_ready_slot(conn: psycopg.Connection, name: str, *, is_ours: bool) -> Slot | None:
+    """The slot if it is there and ready. The server continues making a slot for a process that has died, until it is
+    ready; `is_ours` says that no living process can want this one, and what is half made is removed."""
+    found = find_slot(conn, name)
+    if found is None or found.confirmed_flush_lsn is not None:
+        return found
+    maker = f"slot {name} is still being made by process {found.active_pid} of the server"
+    end = f"select pg_terminate_backend({found.active_pid});"
+    if not is_ours:
+        raise TransientError(maker, f"wait until it is ready; if nothing needs it: {end}")
+    try:
+        conn.execute("select pg_terminate_backend(%s)", [found.active_pid])
+    except psycopg.errors.InsufficientPrivilege:
+        raise TransientError(f"{maker}, for a tailrace that is gone", end) from None
+    deadline = time.monotonic() + RELEASE_SECONDS
+    while (left := find_slot(conn, name)) is not None and left.confirmed_flush_lsn is None:
+        if time.monotonic() > deadline:
+            raise TransientError(f"{maker}, which does not end", end)
+        time.sleep(0.05)
+    return left
+
+
+def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
+    """A definite error unless the slot still holds what follows `end`, where our log ends. Up to where it is
+    confirmed."""
     slot = find_slot(conn, name)
-    if slot is None:
+    if slot is None or slot.confirmed_flush_lsn is None:
         raise DefiniteError(
             f"replication slot {name} is gone: changes since {end} cannot be read any more",
             "start a new lake in an empty folder",
@@ -70,16 +93,16 @@ def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Slot:
             f"replication slot {name} was invalidated: the server removed WAL we had not read",
             "raise max_slot_wal_keep_size, then start a new lake in an empty folder",
         )
-    return slot
+    return slot.confirmed_flush_lsn
 
 
 def require_continuity(conn: psycopg.Connection, name: str, end: Lsn) -> None:
     """Refuse to continue over a gap between `end`, where our log ends now, and what the slot still sends. Only for
     the process that confirms: the slot moves while another one does."""
-    slot = require_slot(conn, name, end)
-    if end and slot.confirmed_flush_lsn > end:
+    confirmed = require_slot(conn, name, end)
+    if end and confirmed > end:
         raise DefiniteError(
-            f"slot {name} is confirmed up to {slot.confirmed_flush_lsn}, our log ends at {end}: "
+            f"slot {name} is confirmed up to {confirmed}, our log ends at {end}: "
             "another process read from it and those changes are lost",
             "start a new lake in an empty folder with a slot of its own",
         )
@@ -92,27 +115,28 @@ def require_slot_name(name: str) -> None:
         )
 
 
-def create_slot(dsn: str, name: str) -> Lsn:
+def create_slot(dsn: str, name: str, waiter: Waiter) -> Lsn:
     """Create the connector's slot. Returns its consistent point: every later commit will be sent."""
-    with connect(dsn, replication=True) as conn:
-        return _create(conn, dsn, name, "NOEXPORT", temporary=False).lsn
+    with closing(connect(dsn, replication=True)) as conn:
+        return _create(conn, dsn, name, "NOEXPORT", waiter).lsn
 
 
 @contextmanager
-def exported_snapshot(dsn: str, name: str) -> Iterator[ExportedSnapshot]:
+def exported_snapshot(dsn: str, name: str, waiter: Waiter) -> Iterator[ExportedSnapshot]:
     """A consistent snapshot of the whole database, valid inside the `with`.
 
     Only a slot's snapshot stands at an exact LSN, so a temporary slot makes it; the server
     drops the slot with the connection, also when we are killed.
     """
-    with connect(dsn, replication=True) as conn:
-        yield _create(conn, dsn, name, "EXPORT", temporary=True)
+    with closing(connect(dsn, replication=True)) as conn:
+        yield _create(conn, dsn, name, "EXPORT", waiter)
 
 
 def drop_slot(conn: psycopg.Connection, name: str) -> bool:
-    """Drop a slot if it is there. Says whether it was. Waits a little for a walsender that is just ending."""
+    """Drop a slot of ours if it is there. Says whether it was. Waits a little for a walsender that is just ending."""
     deadline = time.monotonic() + RELEASE_SECONDS
-    while find_slot(conn, name) is not None:
+    was_there = find_slot(conn, name) is not None
+    while find_ready_slot(conn, name, is_ours=True) is not None:
         try:
             conn.execute("select pg_drop_replication_slot(%s)", (name,))
             return True
@@ -120,38 +144,27 @@ def drop_slot(conn: psycopg.Connection, name: str) -> bool:
             if time.monotonic() > deadline:
                 raise DefiniteError(error.diag.message_primary or str(error), "stop the running tailrace") from None
             time.sleep(0.1)
-    return False
+    return was_there
 
 
-def _create(conn: psycopg.Connection, dsn: str, name: str, snapshot: str, *, temporary: bool) -> ExportedSnapshot:
+def _create(conn: psycopg.Connection, dsn: str, name: str, snapshot: str, waiter: Waiter) -> ExportedSnapshot:
     command = sql.SQL("CREATE_REPLICATION_SLOT {} {} LOGICAL pgoutput {}").format(
-        sql.Identifier(name), sql.SQL("TEMPORARY" if temporary else ""), sql.SQL(f"{snapshot}_SNAPSHOT")
+        sql.Identifier(name), sql.SQL("TEMPORARY" if snapshot == "EXPORT" else ""), sql.SQL(f"{snapshot}_SNAPSHOT")
     )
-    # A walsender takes `set` like any session, and lock_timeout is the one limit slot creation obeys.
-    conn.execute(sql.SQL("set lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT_MS)))
+    undo = sql.SQL("DROP_REPLICATION_SLOT {}").format(sql.Identifier(name))
     try:
-        row = conn.execute(command).fetchone()
-    except psycopg.errors.LockNotAvailable:
-        raise TransientError(
-            f"creating slot {name} waited {LOCK_TIMEOUT_MS // 1000} s for transactions that are still open",
-            _who_blocks(dsn),
-        ) from None
+        result = waiter.run(conn, command, open_writers(f"creating slot {name}"), undo)
     except psycopg.errors.ConfigurationLimitExceeded:
         raise DefiniteError(
             "the server has no free replication slot", "drop an unused slot or raise max_replication_slots"
         ) from None
     except psycopg.errors.InsufficientPrivilege:
-        raise missing_replication(dsn) from None
+        raise missing_replication(dsn, conn.info.user) from None
     except psycopg.errors.ObjectNotInPrerequisiteState:
         raise DefiniteError(
             "the server's wal_level is not logical",
             "alter system set wal_level = logical; then restart the server",
         ) from None
-    assert row is not None
-    return ExportedSnapshot(name=row[2] or "", lsn=Lsn.parse(row[1]))
-
-
-def _who_blocks(dsn: str) -> str:
-    with connect(dsn) as conn:
-        rows = conn.execute(QUERIES["open_transactions"]).fetchall()
-    return "; ".join(f"pid {pid} ({user}) since {since}: {query}" for pid, user, since, query in rows) or "try again"
+    lsn, exported = result.get_value(0, 1), result.get_value(0, 2)
+    assert lsn is not None
+    return ExportedSnapshot(name=(exported or b"").decode(), lsn=Lsn.parse(lsn.decode()))

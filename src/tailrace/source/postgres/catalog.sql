@@ -71,3 +71,13 @@ select c.oid::bigint as relation,
        row_security_active(c.oid) as hides_rows
 from pg_class c
 where c.oid = any(%(oids)s::oid[]);
+
+-- access_by_name: the same for one table
+select c.oid::bigint as relation,
+       has_schema_privilege(c.relnamespace, 'usage') as may_enter,
+       has_table_privilege(c.oid, 'select') as may_read,
+       pg_has_role(c.relowner, 'usage') as is_owner,
+       row_security_active(c.oid) as hides_rows
+from pg_class c
+join pg_namespace n on n.oid = c.relnamespace
+where n.nspname = %(namespace)s and c.relname = %(name)s;

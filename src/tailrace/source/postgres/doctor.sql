@@ -23,6 +23,33 @@ select current_user as name,
        ) as has_rds_replication,
        has_database_privilege(current_database(), 'create') as may_create;
 
+-- connections: the limits for this user's ordinary connections, -1 for none, and how many others are there already
+with me as (
+  select oid, rolsuper, rolconnlimit from pg_roles where rolname = session_user
+),
+there as (
+  select usesysid, datname
+  from pg_stat_activity
+  where datid is not null and pid <> pg_backend_pid() and coalesce(backend_type, 'client backend') = 'client backend'
+    and pid not in (select pid from pg_stat_replication)
+),
+kept as (
+  select case when rolsuper then 0 else
+           current_setting('superuser_reserved_connections')::int
+           + coalesce(current_setting('reserved_connections', true)::int, 0)
+         end as reserved
+  from me
+)
+select case when rolsuper then -1 else rolconnlimit end as role_limit,
+       (select count(*) from there where usesysid = me.oid)::int as role_used,
+       case when rolsuper then -1 else datconnlimit end as database_limit,
+       (select count(*) from there where there.datname = current_database())::int as database_used,
+       current_setting('max_connections')::int - reserved as server_limit,
+       (select count(*) from there)::int as server_used,
+       reserved
+from me, kept, pg_database
+where pg_database.datname = current_database();
+
 -- publications: publications that send every change of all rows of all of some tables
 select p.pubname
 from pg_publication p

@@ -3,13 +3,6 @@ select database, plugin, active_pid, confirmed_flush_lsn::text, wal_status, slot
 from pg_replication_slots
 where slot_name = %(slot)s;
 
--- open_transactions: who holds transactions open, oldest first
-select pid, usename, xact_start::timestamptz(0)::text, left(query, 60)
-from pg_stat_activity
-where backend_xid is not null and pid <> pg_backend_pid()
-order by xact_start
-limit 3;
-
 -- publication: whether a publication sends every kind of change, and partitions as their table
 select pubinsert and pubupdate and pubdelete and pubtruncate, pubviaroot
 from pg_publication

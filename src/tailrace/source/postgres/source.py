@@ -22,7 +22,17 @@ from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.control import CaptureControl
-from tailrace.source.door import Check, Claim, Definition, Prepared, SnapshotPoint, Source, SourceTable
+from tailrace.source.door import (
+    Check,
+    Claim,
+    Definition,
+    Prepared,
+    SnapshotPoint,
+    Source,
+    SourceTable,
+    Waiting,
+    wait_in_silence,
+)
 from tailrace.source.postgres import _capture, _chunks, _doctor, _pgoutput
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import TableInfo, find_tables, list_tables, schema_of
@@ -43,11 +53,13 @@ from tailrace.source.postgres._slot import (
     create_slot,
     drop_slot,
     exported_snapshot,
+    find_ready_slot,
     find_slot,
     require_slot,
     require_slot_name,
 )
 from tailrace.source.postgres._verdict import why_copy
+from tailrace.source.postgres._waiting import Waiter
 
 
 class PostgresSource(Source):
@@ -125,23 +137,30 @@ class PostgresSource(Source):
             publication = find_publication(conn, claim["publication"])
         return set(tables) if publication is None else set(tables) - publication.tables
 
-    def prepare(self, claim: Claim, tables: Sequence[TableId], resume: SourcePosition | None) -> Prepared:
+    def prepare(
+        self,
+        claim: Claim,
+        tables: Sequence[TableId],
+        resume: SourcePosition | None,
+        waiting: Waiting = wait_in_silence,
+    ) -> Prepared:
         slot, publication = claim["slot"], claim["publication"]
         done = []
+        waiter = Waiter(self._kept, waiting)
         with session(self._dsn) as conn:
             if resume is not None:
                 # What another process may have read from it is for capture to find out, which knows the log's end.
                 require_slot(conn, slot, Lsn(resume.ordinal))
             if claim["owns_publication"]:
-                ensured = ensure_publication(conn, publication, tables)
+                ensured = ensure_publication(conn, publication, tables, waiter)
             else:
                 ensured = use_publication(conn, publication, tables)
             if ensured.added:
                 count = len(ensured.added)
                 done.append(f"publication {publication} sends {count} table{'s' if count > 1 else ''}")
             # After the publication: what the slot holds is sent as the publication was at that point.
-            if find_slot(conn, slot) is None:
-                done.append(f"slot {slot} holds the WAL from {create_slot(self._dsn, slot)} on")
+            if find_ready_slot(conn, slot, is_ours=claim["owns_slot"]) is None:
+                done.append(f"slot {slot} holds the WAL from {create_slot(self._dsn, slot, waiter)} on")
         return Prepared(done, ensured.refused)
 
     def drop(self, claim: Claim) -> list[str]:
@@ -182,9 +201,10 @@ class PostgresSource(Source):
         return position.ordinal - 1
 
     @contextmanager
-    def snapshot(self) -> Iterator[SnapshotPoint]:
+    def snapshot(self, waiting: Waiting = wait_in_silence) -> Iterator[SnapshotPoint]:
         name = f"tailrace_snapshot_{secrets.token_hex(4)}"
-        with explained(self._dsn), exported_snapshot(self._dsn, name) as exported:
+        waiter = Waiter(self._kept, waiting)
+        with explained(self._dsn), exported_snapshot(self._dsn, name, waiter) as exported:
             yield SnapshotPoint(SourcePosition(exported.lsn), exported.name)
 
     def chunks(self, table: SourceTable, bytes_max: int) -> list[_chunks.Chunk]:
@@ -199,7 +219,7 @@ class PostgresSource(Source):
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         with session(self._dsn) as conn:
-            return _doctor.examine(conn, include, exclude)
+            return _doctor.examine(conn, include, exclude, _doctor.Named(self._slot, self._publication))
 
     def _identity(self) -> Identity:
         with session(self._dsn) as conn:

@@ -1,0 +1,75 @@
+"""What a connection string says, as far as a person may see it.
+
+A connection string is anything libpq understands: a URI or `key=value` pairs, with service files, `PG…` environment
+variables and `.pgpass` behind it. A mistyped one may have a part of the password where its host or database belongs.
+Such a string is refused before any of it can get into a message.
+"""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict
+
+from tailrace.errors import DefiniteError
+
+_EXAMPLE = "it looks like postgresql://user:password@host:5432/database"
+_ESCAPES = (
+    "in a postgresql:// address write @ in a password as %40, / as %2F, : as %3A, ? as %3F, % as %25, space as %20"
+)
+_SCHEMES = ("postgresql", "postgres")
+
+
+def parse(dsn: str) -> dict[str, str]:
+    """What the string itself gives; a definite error, which repeats none of it, if libpq would misread it."""
+    scheme, separator, rest = dsn.partition("://")
+    if separator and scheme in _SCHEMES and _is_misread(rest):
+        raise DefiniteError("the connection string has a character that must be escaped", _ESCAPES)
+    try:
+        given = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
+    except psycopg.ProgrammingError:
+        hint = _ESCAPES if separator else _EXAMPLE
+        raise DefiniteError("that is not a Postgres connection string", hint) from None
+    if not given.get("port", "").replace(",", "0").isdigit() and given.get("port"):
+        raise DefiniteError("the port in the connection string is not a number", _ESCAPES if separator else _EXAMPLE)
+    return given
+
+
+def _is_misread(rest: str) -> bool:
+    """libpq looks for the user's part before the first `@`, and only before the first `/`."""
+    head, _, tail = rest.partition("@")
+    return "@" in tail.partition("?")[0] or (head != rest and "/" in head and "?" not in head)
+
+
+def describe(dsn: str) -> str:
+    """Where the string leads, for a person: user, hosts, database; never a password."""
+    given = parse(dsn)
+    if "service" in given:
+        # The service file has the rest, for libpq to read.
+        known = [f"{name} {given[name]}" for name in ("user", "host", "port", "dbname") if given.get(name)]
+        return ", ".join([f"service {given['service']}", *known])
+    found = _defaults() | {name: value for name, value in given.items() if value}
+    user = found.get("user", "")
+    hosts = (found.get("host") or found.get("hostaddr") or "").split(",")
+    ports = (found.get("port") or "5432").split(",")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    places = ",".join(f"{_shown(host)}:{port or '5432'}" for host, port in zip(hosts, ports, strict=False))
+    return f"{user}@{places}/{found.get('dbname') or user}"
+
+
+def user_of(dsn: str) -> str:
+    """The user that the string names, or else the one that libpq takes; empty where only a service file tells."""
+    given = parse(dsn)
+    return given.get("user") or ("" if "service" in given else _defaults().get("user", ""))
+
+
+def _shown(host: str) -> str:
+    if not host:
+        return "local socket"
+    return f"[{host}]" if ":" in host and not host.startswith("/") else host
+
+
+def _defaults() -> dict[str, str]:
+    """What the environment adds, PGSERVICE's file included."""
+    found = {option.keyword.decode(): option.val for option in pq.Conninfo.get_defaults()}
+    return {name: value.decode(errors="replace") for name, value in found.items() if value}

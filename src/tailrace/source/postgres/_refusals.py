@@ -1,0 +1,141 @@
+"""Why a server does not let us in, in words a person can act on.
+
+libpq keeps no SQLSTATE of a refused connection, only the server's text in the server's language. What that tells is
+recognised by names that are not translated where it has one (`pg_hba.conf`, `max_wal_senders`, CONNECT), else by its
+English words. A text that is not recognised is shown as it is, with all that can be checked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+
+from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.source.postgres._address import describe, user_of
+
+
+class ServerFullError(TransientError):
+    """The server, the database or the role has no connection left."""
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """One kind: what of its text tells it, any of these, and what is said instead."""
+
+    told_by: tuple[str, ...]
+    kind: type[TailraceError]
+    message: str
+    hint: str
+
+
+_PASSWORD = _Refusal(
+    ("password authentication failed", "no password supplied"),
+    DefiniteError,
+    "the server refused the password of {user}",
+    "check the password in the connection string, in PGPASSWORD or in ~/.pgpass",
+)
+_REPLICATION = _Refusal(
+    ("must be superuser or replication role", "permission denied to start WAL sender", "REPLICATION"),
+    DefiniteError,
+    "user {user} lacks the REPLICATION privilege",
+    "alter role {role} with replication",
+)
+_REFUSALS = (
+    _PASSWORD,
+    _Refusal(
+        ("CONNECT",),
+        DefiniteError,
+        "user {user} may not connect to this database",
+        "grant connect on database {database} to {role};",
+    ),
+    _REPLICATION,
+    _Refusal(
+        ("max_wal_senders",),
+        TransientError,
+        "the server has no wal sender left",
+        "alter system set max_wal_senders = 10; then restart the server",
+    ),
+    _Refusal(
+        ("pg_hba.conf",),
+        DefiniteError,
+        "the server's pg_hba.conf does not let us in",
+        "add a line for this user, database and address to pg_hba.conf and reload",
+    ),
+    _Refusal(
+        ("too many clients", "too many connections", "remaining connection slots are reserved"),
+        ServerFullError,
+        "the server has no connection left for {user}",
+        "end some, or raise the limit of the role ({limit}), of the database or of the server (max_connections)",
+    ),
+    _Refusal(
+        ("is not permitted to log in",), DefiniteError, "user {user} may not log in", "alter role {role} with login;"
+    ),
+    _Refusal(
+        ("is not currently accepting connections",),
+        DefiniteError,
+        "this database takes no connections",
+        "alter database {database} allow_connections true;",
+    ),
+)
+_NO_DATABASE = re.compile(r'database "[^"]*" does not exist')
+_NO_ROLE = re.compile(r'role "[^"]*" does not exist')
+_NAME = re.compile(r'["»„«](?!max_wal_senders)[^"«“»]*["«“»]')
+"""A database may be called CONNECT."""
+_WHAT_TO_CHECK = (
+    "check that the server runs there and takes connections; host, port, database, user, password and sslmode; "
+    "pg_hba.conf; and that a connection is left"
+)
+
+
+def explain(error: psycopg.OperationalError, dsn: str) -> TailraceError:
+    """Which kind of failure to connect this is: transient where waiting may help."""
+    text = " ".join(str(error).split())
+    if error.pgconn is not None and error.pgconn.needs_password:
+        return _say(_PASSWORD, error, dsn)
+    unnamed = _NAME.sub("", text)
+    for refusal in _REFUSALS:
+        if any(words in unnamed for words in refusal.told_by):
+            return _say(refusal, error, dsn)
+    where = describe(dsn)
+    if _NO_DATABASE.search(text):
+        return DefiniteError(f"{where}: no such database", "list the databases with: psql -l")
+    if _NO_ROLE.search(text):
+        role = sql.Identifier(_user(error, dsn)).as_string(None)
+        return DefiniteError(f"{where}: no such user", f"create role {role} login replication")
+    return TransientError(f"{where}: cannot connect: {_reason(text)}", _WHAT_TO_CHECK)
+
+
+def missing_replication(dsn: str, user: str) -> DefiniteError:
+    """The user may not stream changes."""
+    role = sql.Identifier(user).as_string(None)
+    message = f"{describe(dsn)}: {_REPLICATION.message.format(user=user)}"
+    return DefiniteError(message, _REPLICATION.hint.format(role=role))
+
+
+def _say(refusal: _Refusal, error: psycopg.OperationalError, dsn: str) -> TailraceError:
+    user = _user(error, dsn)
+    database = error.pgconn.db.decode() if error.pgconn is not None else ""
+    role = sql.Identifier(user).as_string(None)
+    words = {
+        "user": user,
+        "role": role,
+        "database": sql.Identifier(database).as_string(None),
+        "limit": f"alter role {role} connection limit …;",
+    }
+    return refusal.kind(f"{describe(dsn)}: {refusal.message.format(**words)}", refusal.hint.format(**words))
+
+
+def _user(error: psycopg.OperationalError, dsn: str) -> str:
+    known = error.pgconn.user.decode() if error.pgconn is not None else ""
+    return known or user_of(dsn) or "this user"
+
+
+def _reason(text: str) -> str:
+    """What each server that was tried said, without libpq's own advice."""
+    _, _, attempts = text.partition("All failures were:")
+    parts = attempts.split(" - host:") if attempts else [text]
+    reasons = [part.rsplit("failed: ", maxsplit=1)[-1].split(" Is the server", maxsplit=1)[0] for part in parts]
+    return "; ".join(dict.fromkeys(reasons))

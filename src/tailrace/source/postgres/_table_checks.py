@@ -1,0 +1,126 @@
+"""What stands between some tables and their copy: the user's rights, the publication, the tables themselves.
+
+A missing right is told for all tables at once, with all that must be granted. What is wrong with one table's definition
+is that table's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from tailrace.errors import DefiniteError
+from tailrace.source.door import Check
+from tailrace.source.postgres._access import Rights, hidden_rows
+from tailrace.source.postgres._catalog import TableInfo, candidates, quoted
+from tailrace.source.postgres._patterns import matches
+from tailrace.source.postgres._problems import clashes, problems
+from tailrace.source.postgres._publication import require_publication, use_publication
+from tailrace.source.postgres._queries import load
+
+QUERIES = load("doctor.sql")
+NAMES_SHOWN_MAX = 5
+GRANTS_SHOWN_MAX = 20
+"""More tables than this are granted by their schemas."""
+_TEXT_TYPES = ("text", "character", "uuid", "json", "name", "citext", '"char"')
+
+
+def check_access(rights: Rights, tables: Sequence[TableInfo]) -> list[Check]:
+    """Whether the user can read every row."""
+    grants = {info.table: rights.missing_grants(info) for info in tables}
+    unreadable = [str(table) for table, missing in grants.items() if missing]
+    fixes = list(dict.fromkeys(grant for missing in grants.values() for grant in missing))
+    if len(fixes) > GRANTS_SHOWN_MAX:
+        fixes = rights.grants_by_schema([info for info in tables if grants[info.table]])
+    found = f"{rights.user} may not read {_listed(unreadable)}" if unreadable else f"to {_tables_text(tables)}"
+    checks = [Check("read access", not unreadable, found, "\n".join(fixes) or None)]
+    hidden = [info.table for info in tables if rights.hides_rows(info)]
+    if hidden:
+        fix = hidden_rows(rights.user, hidden[0]).hint
+        checks.append(Check("row security", False, f"hides rows of {_listed(map(str, hidden))}", fix))
+    return checks
+
+
+def check_publication(
+    conn: psycopg.Connection, role: dict[str, Any], rights: Rights, tables: Sequence[TableInfo]
+) -> Check:
+    """The user can make the publication, or there is one that can be used."""
+    wanted = [info.table for info in tables]
+    parameters = {"namespaces": [table.namespace for table in wanted], "names": [table.name for table in wanted]}
+    existing = [name for (name,) in conn.execute(QUERIES["publications"], parameters)]
+    if existing:
+        return Check("publication", True, f"{existing[0]} has the tables")
+    foreign = [info for info in tables if not rights.owns(info)]
+    if role["may_create"] and not foreign:
+        return Check("publication", True, f"{role['name']} may create it")
+    if not foreign:
+        database, user = (sql.Identifier(role[name]).as_string(None) for name in ("database", "name"))
+        fix = f"grant create on database {database} to {user};"
+        return Check("publication", False, f"{role['name']} may not create one in {role['database']}", fix)
+    why = f"{role['name']} does not own {_listed(str(info.table) for info in foreign)}"
+    tables_sql = ", ".join(map(quoted, wanted))
+    create = f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
+    return Check("publication", False, f"{why}; let the owner create it and pass --publication tailrace", create)
+
+
+def check_named_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableInfo]) -> list[Check]:
+    """The publication that a person has named sends the tables."""
+    try:
+        require_publication(conn, name)
+    except DefiniteError as error:
+        return [Check("publication", False, error.message, error.hint)]
+    refused = use_publication(conn, name, [info.table for info in tables]).refused
+    found = [Check("table", False, problem.message, problem.hint, table) for table, problem in refused.items()]
+    return found or [Check("publication", True, f"{name} has {_tables_text(tables)}")]
+
+
+def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
+    """What each table's own definition keeps from being copied, or from being copied as it is."""
+    twins = clashes([info.table for info in tables])
+    found = [(info.table, problem) for info in tables for problem in problems(info)] + list(twins.items())
+    checks = [Check("table", False, problem.message, problem.hint, table) for table, problem in found]
+    if not found:
+        checks = [Check("replica identity", True, f"{_tables_text(tables)} can identify their rows")]
+    as_text = [
+        f"{info.table}.{column.name} ({column.type.source_type})"
+        for info in tables
+        for column in info.columns
+        if column.type.lake == "string" and not _is_text(column.type.source_type)
+    ]
+    if as_text:
+        checks.append(Check("copied as text", True, _listed(as_text)))
+    generated = [f"{info.table}.{column.name}" for info in tables for column in info.columns if column.is_generated]
+    if generated:
+        checks.append(Check("generated columns", None, f"not copied: {_listed(generated)}"))
+    return checks
+
+
+def check_left_out(conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
+    """Tables that the patterns name and that have no changes in the server's log."""
+    named = [
+        candidate
+        for candidate in candidates(conn)
+        if candidate.obstacle is not None
+        and candidate.obstacle.startswith(("unlogged", "a foreign"))
+        and (not include or any(matches(pattern, candidate.table) for pattern in include))
+        and not any(matches(pattern, candidate.table) for pattern in exclude)
+    ]
+    return [Check("not copied", None, f"{candidate.table} is {candidate.obstacle}") for candidate in named]
+
+
+def _is_text(source_type: str) -> bool:
+    """Whether a reader of the source expects text, too."""
+    return source_type.startswith(_TEXT_TYPES) and not source_type.endswith("[]")
+
+
+def _listed(names: Iterable[str]) -> str:
+    shown = list(names)
+    more = f" and {len(shown) - NAMES_SHOWN_MAX} more" if len(shown) > NAMES_SHOWN_MAX else ""
+    return ", ".join(shown[:NAMES_SHOWN_MAX]) + more
+
+
+def _tables_text(tables: Sequence[TableInfo]) -> str:
+    return "1 table" if len(tables) == 1 else f"all {len(tables)} tables"
