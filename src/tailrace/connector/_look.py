@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 
@@ -10,14 +9,12 @@ from tailrace.connector._book import TableBook
 from tailrace.connector._control import RunControl, Waits
 from tailrace.connector._decisions import Found, decide, decide_unsent
 from tailrace.connector.events import Event, SourcePrepared
-from tailrace.errors import TailraceError
+from tailrace.errors import DefiniteError
 from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Claim, Source, SourceTable
-
-logger = logging.getLogger(__name__)
 
 
 class TableLook:
@@ -48,16 +45,14 @@ class TableLook:
     def is_due(self) -> bool:
         return time.monotonic() >= self._due
 
-    def try_take(self, resume: Callable[[], SourcePosition | None]) -> bool:
-        """A look that fails is tried again later: nothing is published meanwhile."""
+    def take_again(self, resume: SourcePosition | None) -> None:
+        """While it runs. A pattern that names nothing any more is no error now: its table is gone."""
         try:
             chosen = self._source.tables(self._settings.tables, self._settings.exclude)
-            self.take(chosen, resume(), starting=False)
-            return True
-        except TailraceError as error:
-            logger.warning("could not look at the tables", extra={"reason": error.message})
-            self._due = time.monotonic() + self._settings.look_at_tables_seconds
-            return False
+        except DefiniteError:
+            known = [table for table, record in self._book.records.items() if record.state is not TableState.REMOVED]
+            chosen = list(self._source.describe(known).values())
+        self.take(chosen, resume, starting=False)
 
     def take(self, chosen: Sequence[SourceTable], resume: SourcePosition | None, *, starting: bool) -> None:
         """Bring the book up to date with what the source says, and the source with what is chosen."""

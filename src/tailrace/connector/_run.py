@@ -70,7 +70,7 @@ class Run:
         self._tell = tell
         self._given_spark = spark
         self._copy: RunningCopy | None = None
-        self._copy_due = 0.0
+        self._copy_due = self._look_due = 0.0
         self._copy_failures = 0
         self._waiting: dict[TableId, tuple[TableVersion, int | None]] = {}
         """Tables that have their rows, until the log gets to where they stand; with a transaction they surely have."""
@@ -219,9 +219,17 @@ class Run:
             path.unlink(missing_ok=True)
 
     def _take_look(self) -> bool:
-        """Look at the source's tables; live ones that moved harmlessly are to follow. False if there was no answer."""
-        if not self._look.try_take(self._resume):
+        """Look at the tables; live ones that moved harmlessly are to follow. False if there was no answer: the source is
+        asked again soon, and nothing is published meanwhile."""
+        if time.monotonic() < self._look_due:
             return False
+        try:
+            self._look.take_again(self._resume())
+        except TransientError as error:
+            self._look_due = time.monotonic() + RETRY_SECONDS
+            self._pace.trouble(error)
+            return False
+        self._pace.trouble(None)
         for table in self._applier.tables:
             self._move(table)
         return True

@@ -17,7 +17,7 @@ from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.change import row_schema
 from tailrace.source.postgres import _chunks as chunks
 from tailrace.source.postgres import _connection
-from tailrace.source.postgres._catalog import TableInfo, list_tables, schema_of
+from tailrace.source.postgres._catalog import TableInfo, list_tables, measured, schema_of
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def exported(dsn: str) -> Iterator[str]:
 
 def described(conn: psycopg.Connection, name: str) -> TableInfo:
     (info,) = list_tables(conn, [name])
-    return info
+    return measured(conn, info)
 
 
 def copy(dsn: str, info: TableInfo, snapshot: str, bytes_max: int = 1 << 30) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
 
 from tailrace.model.table import TableId
+from tailrace.source.door import Claim, SourceTable
 from tailrace.source.postgres.source import PostgresSource
 
 T = TableId("public", "t")
@@ -189,3 +191,33 @@ def test_a_table_with_text_that_was_unlogged_is_copied_again(dsn: str, conn: psy
 def test_a_gone_table_has_no_definition(dsn: str, conn: psycopg.Connection) -> None:
     conn.execute("create publication p")
     assert PostgresSource(dsn).define(CLAIM, {T: None}) == {}
+
+
+def test_a_table_that_is_locked_holds_up_no_look(dsn: str, conn: psycopg.Connection) -> None:
+    """A long `alter table` is one table's affair: a look at it, before every cut of all others, must not wait."""
+    conn.execute(PARTITIONED)
+    conn.execute("create table other (id int primary key); insert into other values (1)")
+    source = PostgresSource(dsn)
+    claim = source.claim(None) | {"publication": "p", "owns_publication": False}
+    source.prepare(claim, [T], None)
+    before = source.define(claim, {T: None})[T].definition
+    with psycopg.connect(dsn) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("alter table t add x int default 5; lock table other in access exclusive mode")
+        looked = pool.submit(_look, source, claim, before)
+        try:
+            tables, definition, chunks = looked.result(timeout=20)
+        finally:
+            other.rollback()
+    assert {str(each.table) for each in tables} == {"public.other", "public.t"}
+    assert definition == before
+    assert len(chunks) == 1
+
+
+def _look(source: PostgresSource, claim: Claim, before: Any) -> tuple[list[SourceTable], Any, list[Any]]:
+    """Everything that a look asks of the source, and what a copy asks before it reads."""
+    tables = source.tables((), ())
+    assert source.unsent(claim, [each.table for each in tables]) == {TableId("public", "other")}
+    assert set(source.describe([T])) == {T}
+    assert list(source.prepare(claim, [T], None).refused) == []
+    (other,) = [each for each in tables if each.table.name == "other"]
+    return tables, source.define(claim, {T: before})[T].definition, source.chunks(other, 1 << 20)

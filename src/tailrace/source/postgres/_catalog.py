@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -22,6 +22,7 @@ from tailrace.source.postgres._queries import load
 from tailrace.source.postgres._types import TypeInfo, lake_type
 
 QUERIES = load("catalog.sql")
+MEASURE_MS_MAX = 2000
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Part:
     replica_identity: str
     identity_key: frozenset[str]
     blocks: int
+    """As of the last `vacuum` or `analyze`, unless measured."""
     size_bytes: int
     """With its TOAST table."""
     rows_estimated: int
@@ -143,6 +145,20 @@ def _infos(conn: psycopg.Connection, chosen: Sequence[Candidate]) -> list[TableI
         for oid, identity in conn.execute(QUERIES["tables"], {"oids": oids})
     ]
     return sorted(infos, key=lambda info: info.table)
+
+
+def measured(conn: psycopg.Connection, info: TableInfo) -> TableInfo:
+    """With the present size of each part. Where another process has locked one, with the estimates: only the size of
+    chunks depends on them."""
+    try:
+        with conn.transaction():
+            conn.execute(sql.SQL("set local lock_timeout = {}").format(MEASURE_MS_MAX))
+            rows = conn.execute(QUERIES["sizes"], {"oids": [part.relation for part in info.parts]}).fetchall()
+    except psycopg.errors.LockNotAvailable:
+        return info
+    sizes = {relation: (blocks, size_bytes) for relation, blocks, size_bytes in rows}
+    parts = [replace(part, blocks=sizes[part.relation][0], size_bytes=sizes[part.relation][1]) for part in info.parts]
+    return replace(info, parts=tuple(parts))
 
 
 def primary_key(conn: psycopg.Connection, relation: int) -> frozenset[str]:

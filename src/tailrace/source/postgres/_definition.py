@@ -25,6 +25,7 @@ from tailrace.source.postgres._queries import load
 QUERIES = load("definition.sql")
 
 _NAMESPACES_SINCE = 150000
+LOCK_MS_MAX = 2000
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,13 @@ def _partitions(
 
 def _is_attached_with_rows(conn: psycopg.Connection, part: int, attached: str) -> bool:
     """Made and attached in one transaction: whether rows came between the two."""
-    (name,) = conn.execute("select %s::regclass::text", (part,)).fetchone() or ("",)
-    row = conn.execute(sql.SQL(QUERIES["attached_with_rows"]).format(sql.SQL(name)), {"attached": attached}).fetchone()
+    (name,) = conn.execute("select %s::oid::regclass::text", (part,)).fetchone() or ("",)
+    try:
+        with conn.transaction():
+            conn.execute(sql.SQL("set local lock_timeout = {}").format(LOCK_MS_MAX))
+            query = sql.SQL(QUERIES["attached_with_rows"]).format(sql.SQL(name))
+            row = conn.execute(query, {"attached": attached}).fetchone()
+    except psycopg.Error:
+        # Locked, or not ours to read: then it is copied, which waits or says what is missing.
+        return True
     return row is None or bool(row[0])

@@ -21,6 +21,8 @@ from tailrace.source.postgres._queries import load
 from tailrace.source.postgres._waiting import Waiter, lock_holders
 
 QUERIES = load("replication.sql")
+NAMESPACES_SINCE = 150000
+"""Publications that send all tables of a namespace."""
 _VIA_ROOT = "with (publish_via_partition_root = true)"
 
 
@@ -57,8 +59,10 @@ def find_publication(conn: psycopg.Connection, name: str) -> Publication | None:
             f"alter publication {_quoted(name)} set (publish = 'insert, update, delete, truncate')",
         )
     rows = conn.execute(QUERIES["publication_tables"], {"publication": name}).fetchall()
+    if conn.info.server_version >= NAMESPACES_SINCE:
+        rows += conn.execute(QUERIES["publication_namespaces"], {"publication": name}).fetchall()
     whole = frozenset(TableId(namespace, table) for namespace, table, is_partial in rows if not is_partial)
-    partial = frozenset(TableId(namespace, table) for namespace, table, is_partial in rows if is_partial)
+    partial = frozenset(TableId(namespace, table) for namespace, table, is_partial in rows if is_partial) - whole
     return Publication(name, whole, partial, via_root)
 
 

@@ -19,20 +19,27 @@ where a.attrelid = any(%(oids)s::oid[]) and a.attnum > 0 and not a.attisdropped
 order by a.attrelid, a.attnum;
 
 -- parts: where the rows of some tables are stored: in the table itself, or in its leaf partitions
-select t.oid::bigint, c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text,
-       coalesce(pg_relation_size(c.oid) / current_setting('block_size')::int, 0) as blocks,
-       coalesce(pg_table_size(c.oid), 0) as size_bytes,
-       greatest(c.reltuples, 0)::bigint as rows_estimated
-from pg_class t
-join lateral (
-  select t.oid where t.relkind = 'r'
+with recursive tree(root, part) as (
+  select oid, oid from unnest(%(oids)s::oid[]) as oid
   union all
-  select relid from pg_partition_tree(t.oid) where t.relkind = 'p' and isleaf
-) part on true
-join pg_class c on c.oid = part.oid
+  select tree.root, i.inhrelid
+  from tree
+  join pg_class c on c.oid = tree.part and c.relkind = 'p'
+  join pg_inherits i on i.inhparent = c.oid and coalesce(to_jsonb(i) ->> 'inhdetachpending', 'false') = 'false'
+)
+select tree.root::bigint, c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
+       c.relreplident::text, c.relpages,
+       (c.relpages + coalesce(toast.relpages, 0)) * current_setting('block_size')::bigint as size_bytes,
+       greatest(c.reltuples, 0)::bigint as rows_estimated
+from tree
+join pg_class c on c.oid = tree.part and c.relkind <> 'p'
 join pg_namespace n on n.oid = c.relnamespace
-where t.oid = any(%(oids)s::oid[])
-order by t.oid, n.nspname, c.relname;
+left join pg_class toast on toast.oid = c.reltoastrelid
+order by tree.root, n.nspname, c.relname;
+
+-- sizes: how large some tables are that store rows; waits for whoever locks one
+select oid::bigint, coalesce(pg_relation_size(oid) / current_setting('block_size')::int, 0), coalesce(pg_table_size(oid), 0)
+from unnest(%(oids)s::oid[]) as oid;
 
 -- keys: primary keys and replica identity indexes of some tables, with their columns
 select i.indrelid::bigint, i.indisprimary, i.indisreplident, i.indimmediate, array_agg(a.attname::text)

@@ -6,26 +6,49 @@ where a.attrelid = any(%(oids)s::oid[]) and a.attnum > 0
 order by a.attrelid, a.attnum;
 
 -- missing: columns for which rows older than the column show a default, in a table or in one of its partitions
-select distinct t.oid::bigint, a.attname
-from unnest(%(oids)s::oid[]) as t(oid)
-join lateral (select t.oid as part union all select relid from pg_partition_tree(t.oid)) p on true
-join pg_attribute a on a.attrelid = p.part
+with recursive tree(root, part) as (
+  select oid, oid from unnest(%(oids)s::oid[]) as oid
+  union all
+  select tree.root, i.inhrelid
+  from tree
+  join pg_class c on c.oid = tree.part and c.relkind = 'p'
+  join pg_inherits i on i.inhparent = c.oid and coalesce(to_jsonb(i) ->> 'inhdetachpending', 'false') = 'false'
+)
+select distinct tree.root::bigint, a.attname
+from tree
+join pg_attribute a on a.attrelid = tree.part
 where a.atthasmissing and a.attnum > 0 and not a.attisdropped;
 
 -- files: where the rows of some tables are stored now
-select t.oid::bigint, c.oid::bigint, pg_relation_filenode(c.oid)::bigint, c.reltoastrelid::bigint
-from unnest(%(oids)s::oid[]) as t(oid)
-join lateral (select t.oid as part union select relid from pg_partition_tree(t.oid) where isleaf) p on true
-join pg_class c on c.oid = p.part and c.relkind = 'r'
-order by t.oid, c.oid;
+with recursive tree(root, part) as (
+  select oid, oid from unnest(%(oids)s::oid[]) as oid
+  union all
+  select tree.root, i.inhrelid
+  from tree
+  join pg_class c on c.oid = tree.part and c.relkind = 'p'
+  join pg_inherits i on i.inhparent = c.oid and coalesce(to_jsonb(i) ->> 'inhdetachpending', 'false') = 'false'
+)
+select tree.root::bigint, c.oid::bigint, c.relfilenode::bigint, c.reltoastrelid::bigint
+from tree
+join pg_class c on c.oid = tree.part and c.relkind = 'r'
+order by tree.root, c.oid;
 
 -- partitions: the partitions of some tables; when each was attached and when it was made
-select t.oid::bigint, p.relid::oid::bigint, i.xmin::text, made.xmin::text, p.isleaf
-from unnest(%(oids)s::oid[]) as t(oid)
-join lateral pg_partition_tree(t.oid) p on p.level > 0
-join pg_inherits i on i.inhrelid = p.relid
-join pg_attribute made on made.attrelid = p.relid and made.attname = 'tableoid'
-order by t.oid, p.relid;
+with recursive tree(root, part) as (
+  select oid, oid from unnest(%(oids)s::oid[]) as oid
+  union all
+  select tree.root, i.inhrelid
+  from tree
+  join pg_class c on c.oid = tree.part and c.relkind = 'p'
+  join pg_inherits i on i.inhparent = c.oid and coalesce(to_jsonb(i) ->> 'inhdetachpending', 'false') = 'false'
+)
+select tree.root::bigint, tree.part::bigint, i.xmin::text, made.xmin::text, c.relkind <> 'p'
+from tree
+join pg_class c on c.oid = tree.part
+join pg_inherits i on i.inhrelid = tree.part
+join pg_attribute made on made.attrelid = tree.part and made.attname = 'tableoid'
+where tree.part <> tree.root
+order by tree.root, tree.part;
 
 -- attached_with_rows: whether a partition has rows that are older than its being a partition
 select exists (select from only {} where age(xmin) >= age(%(attached)s::xid));
@@ -65,8 +88,7 @@ select t.oid::bigint,
        'publication ' || p.oid || ' ' || p.xmin,
        (select string_agg(r.oid || ' ' || r.xmin, ', ' order by r.oid)
         from pg_publication_rel r
-        where r.prpubid = p.oid
-          and r.prrelid in (select t.oid union all select relid from pg_partition_ancestors(t.oid)))
+        where r.prpubid = p.oid and r.prrelid = t.oid)
 from unnest(%(oids)s::oid[]) as t(oid)
 join pg_publication p on p.pubname = %(publication)s;
 

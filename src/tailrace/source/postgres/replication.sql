@@ -8,17 +8,30 @@ select pubinsert and pubupdate and pubdelete and pubtruncate, pubviaroot
 from pg_publication
 where pubname = %(publication)s;
 
--- publication_tables: the tables of a publication
-select t.schemaname, t.tablename,
-       to_jsonb(t) ->> 'rowfilter' is not null
-         or exists (
-           select from pg_publication_rel r
-           join pg_publication p on p.oid = r.prpubid
-           where p.pubname = t.pubname and to_jsonb(r) ->> 'prattrs' is not null
-             and r.prrelid = format('%%I.%%I', t.schemaname, t.tablename)::regclass
-         ) as is_partial
-from pg_publication_tables t
-where t.pubname = %(publication)s;
+-- publication_tables: the tables that a publication names; the server's own view waits for whoever locks one
+select n.nspname, c.relname,
+       to_jsonb(r) ->> 'prqual' is not null or to_jsonb(r) ->> 'prattrs' is not null as is_partial
+from pg_publication p
+join pg_publication_rel r on r.prpubid = p.oid
+join pg_class c on c.oid = r.prrelid and (c.relkind = 'r' or p.pubviaroot)
+join pg_namespace n on n.oid = c.relnamespace
+where p.pubname = %(publication)s
+union all
+select n.nspname, c.relname, false
+from pg_publication p
+join pg_class c on c.relkind in ('r', 'p') and c.relpersistence = 'p' and not c.relispartition
+  and (c.relkind = 'r' or p.pubviaroot)
+join pg_namespace n on n.oid = c.relnamespace and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+where p.pubname = %(publication)s and p.puballtables;
+
+-- publication_namespaces: the tables that a publication sends because it sends all of their namespace
+select n.nspname, c.relname, false
+from pg_publication p
+join pg_publication_namespace s on s.pnpubid = p.oid
+join pg_namespace n on n.oid = s.pnnspid
+join pg_class c on c.relnamespace = n.oid and c.relkind in ('r', 'p') and c.relpersistence = 'p'
+  and not c.relispartition and (c.relkind = 'r' or p.pubviaroot)
+where p.pubname = %(publication)s;
 
 -- server: who this server is, and whether it can stream
 select current_database(),

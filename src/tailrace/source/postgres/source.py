@@ -35,7 +35,7 @@ from tailrace.source.door import (
 )
 from tailrace.source.postgres import _capture, _chunks, _doctor, _pgoutput
 from tailrace.source.postgres._access import Rights
-from tailrace.source.postgres._catalog import TableInfo, find_tables, list_tables, schema_of
+from tailrace.source.postgres._catalog import TableInfo, find_tables, list_tables, measured, schema_of
 from tailrace.source.postgres._connection import KeptConnection, explained, session
 from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import read_definitions
@@ -208,7 +208,8 @@ class PostgresSource(Source):
             yield SnapshotPoint(SourcePosition(exported.lsn), exported.name)
 
     def chunks(self, table: SourceTable, bytes_max: int) -> list[_chunks.Chunk]:
-        return _chunks.plan(table.detail, bytes_max)
+        with session(self._dsn) as conn:
+            return _chunks.plan(measured(conn, table.detail), bytes_max)
 
     def read_chunk(self, point: SnapshotPoint, chunk: _chunks.Chunk, schema: TableSchema) -> Iterator[Any]:
         return _chunks.read(self._dsn, point.token, chunk, schema)
