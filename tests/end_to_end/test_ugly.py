@@ -21,7 +21,7 @@ from tests.running import Running, running
 import tailrace
 from tailrace.connector.tables import lake_status
 from tailrace.errors import DefiniteError
-from tailrace.model.table_state import TableState
+from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
 
@@ -52,7 +52,7 @@ def test_the_ugly_database_is_copied_followed_and_never_silently_wrong(
     killed = run_command("sync", database, str(settings.lake), "--once", TAILRACE_FAILPOINT="snapshot.table.copied")
     assert killed.returncode == -signal.SIGKILL, killed
     with running(settings, source_of(database), spark) as run:
-        run.catch_up()
+        settle(run)
         assert_copied(run, database, spark)
         assert {name for name, _ in reasons(run, TableState.ERRORED)} == set(REFUSED)
         for name, reason in reasons(run, TableState.ERRORED):
@@ -61,7 +61,7 @@ def test_the_ugly_database_is_copied_followed_and_never_silently_wrong(
         kill_capture(settings.lake)
         run.wait_for_log()
         assert_live(run, database, spark)
-        run.catch_up()
+        settle(run)
         assert_copied(run, database, spark)
 
         execute(database, "definitions.sql")
@@ -69,7 +69,7 @@ def test_the_ugly_database_is_copied_followed_and_never_silently_wrong(
             run.wait_for_state(table, TableState.LIVE, copy=2)
         for table in ("public.renamed_now", "moved_away.inside", "public.keyless"):
             run.wait_for_state(table, TableState.LIVE)
-        run.catch_up()
+        settle(run)
         assert_copied(run, database, spark)
         assert {name for name, _ in reasons(run, TableState.ERRORED)} == set(REFUSED) - {"public.keyless"} | GONE
     assert_queries(settings.lake, spark)
@@ -82,6 +82,12 @@ def execute(database: str, script: str) -> None:
         for statement in re.split(r";\n", text):
             if statement.strip():
                 conn.execute(statement)
+
+
+def settle(run: Running) -> None:
+    """Until every table is copied or in error, and everything that is committed is published."""
+    run.wait_for(lambda: all(r.state not in COPYING for r in run.connector.tables().values()) or None)
+    run.catch_up()
 
 
 def reasons(run: Running, state: TableState) -> list[tuple[str, str]]:

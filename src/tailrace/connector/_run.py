@@ -219,8 +219,8 @@ class Run:
             path.unlink(missing_ok=True)
 
     def _take_look(self) -> bool:
-        """Look at the tables; live ones that moved harmlessly are to follow. False if there was no answer: the source is
-        asked again soon, and nothing is published meanwhile."""
+        """Look at the tables; live ones that moved harmlessly are to follow. False if there was no answer: nothing is
+        published until there is one."""
         if time.monotonic() < self._look_due:
             return False
         try:
