@@ -15,6 +15,7 @@ from tailrace.lake.door import ConflictError, LakeTable
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.change import Decode
+from tailrace.model.cut import CutTable
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.spark.compaction import ExecutorTail, MovedRowsError
@@ -31,21 +32,36 @@ class LiveTable:
 
     table: TableId
     relation: int
-    copy: int
     stored: LakeTable
     spark: SparkSession
     """Its own session."""
     decode: Decode
     seq: int
     """The last transaction the table contains."""
-    version: int
-    """Its newest version."""
+    standing: CutTable
+    """Its newest version, as a cut names it."""
+    durable: int | None
+    """A version that survives a power cut, with all before it; None if none is known to."""
     floor: SourcePosition
     """Where its snapshot stands: no cut that has the table is older."""
     in_cuts: bool = False
     """The newest cut has it."""
     failures: int = 0
     """Batches that failed in a row."""
+
+    @property
+    def copy(self) -> int:
+        return self.standing.copy
+
+    @property
+    def is_durable(self) -> bool:
+        return self.durable == self.standing.version
+
+    def make_durable(self) -> None:
+        """Let what was published survive a power cut. A cut may then name it."""
+        if not self.is_durable:
+            self.stored.make_durable(self.durable)
+            self.durable = self.standing.version
 
     def apply(self, reader: LogReader, upto: int, position: SourcePosition) -> None:
         """Publish (seq, upto] as one version; none if nothing concerns the table or it is there already."""
@@ -74,8 +90,8 @@ class LiveTable:
             try:
                 tail = ExecutorTail(self.spark, reader, shape, self.seq, upto)
                 with errors_received():
-                    publish = self.stored.publish
-                    self.version = publish(tail.states, shape.target, stamp, replaces_all=tail.truncated)
+                    version = self.stored.publish(tail.states, shape.target, stamp, replaces_all=tail.truncated)
+                self.standing = named(version, stamp)
                 return
             except MovedRowsError:
                 pass
@@ -87,4 +103,10 @@ class LiveTable:
         states = tail.states
         if not tail.truncated:
             states = fill_moved(states, tail.schema, self.stored.rows_of)
-        self.version = self.stored.publish(states, tail.schema, stamp, replaces_all=tail.truncated)
+        version = self.stored.publish(states, tail.schema, stamp, replaces_all=tail.truncated)
+        self.standing = named(version, stamp)
+
+
+def named(version: int, stamp: Stamp) -> CutTable:
+    """A version as a cut names it."""
+    return CutTable(version, stamp.copy, stamp.seq or 0)
