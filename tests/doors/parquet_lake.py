@@ -2,15 +2,16 @@
 
     orders/
       v00000000/rows.parquet stamp.json     a version of ours
-      v00000001/rows.parquet                another writer's: the stamp before it stays in force
+      v00000001/rows.parquet stamp.json     another writer's: says `null`, and the stamp before it stays in force
 
 A version is written beside the others and renamed into place as a whole. The rename fails where that number is taken:
-another writer came first. A version that is there is never touched again. It survives the death of the process, not a
-power cut.
+another writer came first. A version that is there is never touched again. It survives the death of the process; a power
+cut once it has been made durable.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterable
@@ -25,6 +26,7 @@ from pyspark.sql import functions as sf
 from tailrace.errors import DefiniteError
 from tailrace.lake.columns import comment, lake_columns
 from tailrace.lake.door import ConflictError, TableVersion
+from tailrace.lake.files import sync
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
@@ -63,13 +65,32 @@ class ParquetTable:
         self._spark = spark
         self._path = path
 
-    def version(self) -> TableVersion | None:
-        numbers = self._numbers()
-        if not numbers:
+    def version(self, at: int | None = None) -> TableVersion | None:
+        number = self._newest() if at is None else at
+        if number not in self._numbers():
             return None
-        stamps = (self._folder(number) / "stamp.json" for number in reversed(numbers))
-        newest = next((file.read_text() for file in stamps if file.exists()), None)
-        return TableVersion(numbers[-1], Stamp.from_json(newest))
+        stamps = (self._stamp(each) for each in reversed(self._numbers()) if each <= number)
+        return TableVersion(number, next(filter(None, stamps), None))
+
+    def make_durable(self, since: int | None) -> None:
+        folders = [self._folder(number) for number in self._numbers() if since is None or number > since]
+        for path in (*(file for folder in folders for file in folder.iterdir()), *folders, self._path):
+            sync(path)
+        for parent in self._path.parents[:2]:
+            sync(parent)
+
+    def recover(self, trusted: int | None, aside: Path) -> list[int]:
+        kept = -1
+        while self._is_whole(kept + 1):
+            kept += 1
+        damaged = [number for number in self._numbers() if number > kept]
+        if damaged:
+            target = aside / str(len(list(aside.glob("*"))))
+            target.mkdir(parents=True)
+            for number in reversed(damaged):
+                self._folder(number).rename(target / self._folder(number).name)
+            sync(self._path)
+        return damaged
 
     def land(self, rows: DataFrame, schema: TableSchema, stamp: Stamp) -> int:
         shape = pa.schema([_field(column) for column in schema.columns])
@@ -109,6 +130,18 @@ class ParquetTable:
         frame = self._spark.read.schema(spark_schema(shape)).parquet(str(self._file(version)))
         return frame.select([sf.col(_quote(field.name)).alias(field.name, metadata=_comment(field)) for field in shape])
 
+    def _is_whole(self, version: int) -> bool:
+        """The tables are small: what was trusted is read again too."""
+        try:
+            self._read(version)
+            json.loads((self._folder(version) / "stamp.json").read_text())
+        except (OSError, ValueError, pa.ArrowException):
+            return False
+        return True
+
+    def _stamp(self, version: int) -> Stamp | None:
+        return Stamp.from_json((self._folder(version) / "stamp.json").read_text())
+
     def _numbers(self) -> list[int]:
         return sorted(int(folder.name[1:]) for folder in self._path.glob("v[0-9]*"))
 
@@ -123,16 +156,15 @@ class ParquetTable:
         return self._folder(version) / "rows.parquet"
 
     def _read(self, version: int) -> pa.Table:
-        return pq.ParquetFile(self._file(version)).read()
+        return pq.ParquetFile(self._file(version), page_checksum_verification=True).read()
 
     def _commit(self, rows: pa.Table, stamp: Stamp | None, base: int) -> int:
         """Add the version after `base`; returns its number."""
         unfinished = self._path / f"writing_{os.getpid()}"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        pq.write_table(rows, unfinished / "rows.parquet")
-        if stamp is not None:
-            (unfinished / "stamp.json").write_text(stamp.to_json())
+        pq.write_table(rows, unfinished / "rows.parquet", write_page_checksum=True)
+        (unfinished / "stamp.json").write_text(stamp.to_json() if stamp else "null")
         try:
             unfinished.rename(self._folder(base + 1))
         except OSError as error:

@@ -11,13 +11,14 @@ import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from tailrace.connector._publishing import LiveTable, Move
-from tailrace.errors import ResyncError, TailraceError, TransientError
-from tailrace.lake.door import LakeFormat, TableVersion
+from tailrace.connector._publishing import LiveTable, Move, named
+from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
+from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
 from tailrace.lake.home import LakeHome
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
@@ -62,6 +63,7 @@ class Applier:
         self._listener = listener
         self._pool = ThreadPoolExecutor(in_parallel, thread_name_prefix="publish")
         self._tables: dict[TableId, LiveTable] = {}
+        self._recovered: set[TableId] = set()
         self.cut = parts.home.cuts.newest()
         """The newest one."""
 
@@ -85,11 +87,21 @@ class Applier:
             return not self._tables
         live = {str(table.table): table.copy for table in self._tables.values()}
         in_cut = {name: table.copy for name, table in self.cut.tables.items()}
-        return live == in_cut and (not live or self.cut.seq >= seq)
+        # A table that had to go back is before the cut that has it.
+        return live == in_cut and (self.seq is None or min(self.cut.seq, self.seq) >= seq)
 
-    def version(self, table: TableId) -> TableVersion | None:
-        """Where a table of the lake stands, live or not."""
-        return self._parts.format.table(self._parts.spark, self._parts.home.table_path(table)).version()
+    def recover(self, table: TableId) -> TableVersion | None:
+        """Where a table of the lake stands, live or not. Asked for the first time, it goes back to its last whole
+        version: we may be here after a power cut."""
+        stored = self._parts.format.table(self._parts.spark, self._parts.home.table_path(table))
+        if table not in self._recovered:
+            cut = self._cut_that_has(table, stored)
+            trusted = cut.tables[str(table)].version if cut else None
+            damaged = stored.recover(trusted, self._parts.home.damaged_path(table))
+            if damaged:
+                logger.warning("damaged versions put aside", extra={"table": str(table), "versions": damaged})
+            self._recovered.add(table)
+        return stored.version()
 
     def join(
         self, reader: LogReader, table: TableId, record: TableRecord, version: TableVersion, shown_seq: int | None
@@ -102,19 +114,20 @@ class Applier:
         stamp = version.stamp
         assert stamp is not None
         spark = self._parts.spark.newSession()
-        in_cut = self.cut.tables.get(str(table)) if self.cut else None
+        stored = self._parts.format.table(spark, self._parts.home.table_path(table))
+        last = self._cut_that_has(table, stored)
         self._tables[table] = LiveTable(
             table=table,
             relation=stamp.relation,
-            copy=record.copy,
-            stored=self._parts.format.table(spark, self._parts.home.table_path(table)),
+            stored=stored,
             spark=spark,
             decode=self._parts.source.decode,
             why_copy=self._parts.source.why_copy,
-            seq=self._seq_of(reader, table, version, shown_seq),
-            version=version.number,
+            seq=self._seq_of(reader, table, stamp, last, shown_seq),
+            standing=named(version.number, stamp),
+            durable=last.tables[str(table)].version if last else None,
             floor=stamp.position if stamp.position.time_us else replace(stamp.position, time_us=_now_us()),
-            in_cuts=in_cut is not None and in_cut.copy == record.copy,
+            in_cuts=self._cut_seq(table, record.copy) is not None,
             definition=record.definition,
         )
 
@@ -125,11 +138,14 @@ class Applier:
         """Publish every live table up to transaction `upto` and record the cut. A table that fails leaves; one that may
         succeed when tried again does so a few times, and there is no cut meanwhile.
 
-        A table that cuts have had is in the next one too, so `upto` is at least where it stands.
+        A table that cuts have had is in the next one too, so `upto` is at least where it stands; and where the newest
+        cut stands, also if every table had to go back.
         """
-        upto = max([upto, *(table.seq for table in self._tables.values() if table.in_cuts)])
+        known = [table.seq for table in self._tables.values() if table.in_cuts]
+        upto = max([upto, *known, self.cut.seq if self.cut and known else 0])
         position = self._position(reader, upto)
-        tables = self._touched(reader, upto)
+        touched = self._touched(reader, upto)
+        tables = touched + [each for each in self._tables.values() if each not in touched and not each.is_durable]
         outcomes = self._pool.map(lambda table: self._apply(table, LogReader(reader.path), upto, position), tables)
         is_whole = True
         for table, error in zip(tables, list(outcomes), strict=True):
@@ -166,9 +182,10 @@ class Applier:
         return min([upto, *(reader.seq_at(each) for each in ready if each <= reader.head.ordinal)])
 
     def _apply(self, table: LiveTable, reader: LogReader, upto: int, position: SourcePosition) -> TailraceError | None:
-        """What stopped the table, if anything did."""
+        """Publish the table and make that durable. What stopped it, if anything did."""
         try:
             table.apply(reader, upto, position)
+            table.make_durable()
         except TailraceError as error:
             return error
         except Exception as error:
@@ -183,8 +200,7 @@ class Applier:
         if not level and self.cut is None:
             return None
         position = max([position, *(table.floor for table in level), self.cut.position if self.cut else START])
-        versions = {str(table.table): CutTable(table.version, table.copy) for table in level}
-        self.cut = PublishedCut(upto, position, versions)
+        self.cut = PublishedCut(upto, position, {str(table.table): table.standing for table in level})
         self._parts.home.cuts.append(self.cut)
         for table in level:
             table.in_cuts = True
@@ -196,11 +212,14 @@ class Applier:
             return reader.position_of(upto)
         return self.cut.position if self.cut else START
 
-    def _seq_of(self, reader: LogReader, table: TableId, version: TableVersion, shown_seq: int | None) -> int:
-        """The last transaction that a version contains, as far as is known."""
-        stamp = version.stamp
-        assert stamp is not None
-        vouched = self._vouched(table, version, stamp)
+    def _seq_of(
+        self, reader: LogReader, table: TableId, stamp: Stamp, last: PublishedCut | None, shown_seq: int | None
+    ) -> int:
+        """The last transaction that a table contains, as far as is known.
+
+        `last` vouches for a table of the same copy that had nothing to publish in its batch.
+        """
+        vouched = last.seq if last and last.tables[str(table)].copy == stamp.copy else 0
         if stamp.seq is not None:
             self._require_same_history(reader, table, stamp)
             seq = max(stamp.seq, vouched)
@@ -209,21 +228,33 @@ class Applier:
             if seq < reader.oldest_seq and reader.oldest_seq > 1 and not vouched and shown_seq is None:
                 # What was deleted may have followed the snapshot.
                 raise self._gap(table, stamp.position)
-        if seq > reader.head.seq:
-            raise ResyncError.of(table, f"it is at transaction {seq}, but the log ends at {reader.head.seq}")
+        known = max(seq, self._cut_seq(table, stamp.copy) or 0)
+        if known > reader.head.seq:
+            raise ResyncError.of(table, f"it is at transaction {known}, but the log ends at {reader.head.seq}")
         if seq < reader.oldest_seq - 1:
             raise self._gap(table, stamp.position)
         return seq
 
-    def _vouched(self, table: TableId, version: TableVersion, stamp: Stamp) -> int:
-        """A cut vouches for a table that had nothing to publish in its batch, if the table has the version it names."""
-        name, cut = str(table), self.cut
-        if cut is None or name not in cut.tables:
-            cut = self._parts.home.cuts.newest(lambda cut: name in cut.tables)
-        if cut is None or cut.position < stamp.position:
-            return 0
-        in_cut = cut.tables[name]
-        return cut.seq if in_cut.copy == stamp.copy and in_cut.version <= version.number else 0
+    def _cut_seq(self, table: TableId, copy: int) -> int | None:
+        """The newest cut's transaction, if this copy of the table is in it."""
+        in_cut = self.cut.tables.get(str(table)) if self.cut else None
+        return self.cut.seq if self.cut and in_cut and in_cut.copy == copy else None
+
+    def _cut_that_has(self, table: TableId, stored: LakeTable) -> PublishedCut | None:
+        """The newest cut that names a version which the table has: that number, with that copy and transaction."""
+
+        @cache
+        def has(named: CutTable) -> bool:
+            try:
+                found = stored.version(named.version)
+            except DefiniteError:
+                return False
+            return found is not None and found.stamp is not None and found.stamp.is_of(named)
+
+        def wanted(cut: PublishedCut) -> bool:
+            return str(table) in cut.tables and has(cut.tables[str(table)])
+
+        return self.cut if self.cut and wanted(self.cut) else self._parts.home.cuts.newest(wanted)
 
     def _gap(self, table: TableId, position: SourcePosition) -> ResyncError:
         text = self._parts.source.format(position)

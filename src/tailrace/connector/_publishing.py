@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -16,6 +16,7 @@ from tailrace.lake.door import ConflictError, LakeTable
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.change import Decode, WhyCopy
+from tailrace.model.cut import CutTable
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.door import Definition
@@ -41,7 +42,6 @@ class LiveTable:
 
     table: TableId
     relation: int
-    copy: int
     stored: LakeTable
     spark: SparkSession
     """Its own session."""
@@ -49,8 +49,10 @@ class LiveTable:
     why_copy: WhyCopy
     seq: int
     """The last transaction the table contains."""
-    version: int
-    """Its newest version."""
+    standing: CutTable
+    """Its newest version, as a cut names it."""
+    durable: int | None
+    """A version that survives a power cut, with all before it; None if none is known to."""
     floor: SourcePosition
     """Where its snapshot stands: no cut that has the table is older."""
     in_cuts: bool = False
@@ -61,6 +63,20 @@ class LiveTable:
     """The one that the copy was begun under, or has followed to."""
     move: Move | None = None
     """Where to follow next."""
+
+    @property
+    def copy(self) -> int:
+        return self.standing.copy
+
+    @property
+    def is_durable(self) -> bool:
+        return self.durable == self.standing.version
+
+    def make_durable(self) -> None:
+        """Let what was published survive a power cut. A cut may then name it."""
+        if not self.is_durable:
+            self.stored.make_durable(self.durable)
+            self.durable = self.standing.version
 
     def apply(self, reader: LogReader, upto: int, position: SourcePosition) -> None:
         """Publish (seq, upto] as one version, none if nothing concerns the table or it is there already; then take the
@@ -89,7 +105,7 @@ class LiveTable:
             failpoint("publish.table")
 
     def _evolve(self, schema: TableSchema) -> None:
-        self.version = self.stored.evolve(schema)
+        self.standing = replace(self.standing, version=self.stored.evolve(schema))
 
     def _tried(self, write: Callable[[], None]) -> None:
         """Again after a conflict: another writer optimised the table meanwhile, and nothing of ours is in it."""
@@ -110,8 +126,8 @@ class LiveTable:
             try:
                 tail = ExecutorTail(self.spark, reader, shape, self.seq, upto)
                 with errors_received():
-                    publish = self.stored.publish
-                    self.version = publish(tail.states, shape.target, stamp, replaces_all=tail.truncated)
+                    version = self.stored.publish(tail.states, shape.target, stamp, replaces_all=tail.truncated)
+                self.standing = named(version, stamp)
                 return
             except MovedRowsError:
                 pass
@@ -123,4 +139,10 @@ class LiveTable:
         states = tail.states
         if not tail.truncated:
             states = fill_moved(states, tail.schema, self.stored.rows_of)
-        self.version = self.stored.publish(states, tail.schema, stamp, replaces_all=tail.truncated)
+        version = self.stored.publish(states, tail.schema, stamp, replaces_all=tail.truncated)
+        self.standing = named(version, stamp)
+
+
+def named(version: int, stamp: Stamp) -> CutTable:
+    """A version as a cut names it."""
+    return CutTable(version, stamp.copy, stamp.seq or 0)

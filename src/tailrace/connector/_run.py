@@ -163,7 +163,7 @@ class Run:
     def _find_live(self) -> None:
         """Live tables continue from where their last version says they are; one that is not there is copied again."""
         for table in self._book.of_state(TableState.LIVE):
-            record, version = self._book[table], self._applier.version(table)
+            record, version = self._book[table], self._applier.recover(table)
             if version is not None and version.stamp is not None and version.stamp.copy == record.copy:
                 self._waiting[table] = (version, None)
             else:
@@ -257,7 +257,7 @@ class Run:
         if not pending or self._copy is not None or time.monotonic() < self._copy_due:
             return
         for table in list(pending):
-            version = self._applier.version(table)
+            version = self._applier.recover(table)
             if version is not None and version.stamp is not None and version.stamp.copy == self._book[table].copy:
                 # We died after it had landed and before that was written down.
                 self._waiting[table] = (version, None)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.files import sync_folder
+from tailrace.lake.files import sync
 from tailrace.model.cut import PublishedCut
 
 RECENT_BYTES = 1 << 20
@@ -67,4 +67,4 @@ class Cuts:
         finally:
             os.close(descriptor)
         if is_new:
-            sync_folder(self._path.parent)
+            sync(self._path.parent)

@@ -23,7 +23,8 @@ class ConflictError(TransientError):
 
 @dataclass(frozen=True)
 class TableVersion:
-    """A version of a table and the newest stamp at or before it; no stamp before a snapshot has landed."""
+    """A version of a table and the newest stamp at or before it; none before a snapshot has landed, and for an old
+    version of which the format no longer knows it."""
 
     number: int
     stamp: Stamp | None
@@ -35,10 +36,27 @@ class LakeTable(Protocol):
     Every write is one atomic version that carries a stamp, also where no row changes: data and position cannot
     disagree, whatever instruction we die at. What a call had not finished when we died is not there. A `ConflictError`
     when another writer came first.
+
+    A power cut may damage whatever `make_durable` has not returned for. `recover` finds and removes it.
     """
 
-    def version(self) -> TableVersion | None:
-        """Where the table stands; None when there is none. Versions of other writers pass the stamp on."""
+    def version(self, at: int | None = None) -> TableVersion | None:
+        """Where the table stands, or stood `at` a version; None when there is none, or it is gone. Versions of other
+        writers pass the stamp on. A definite error for a damaged one."""
+        ...
+
+    def make_durable(self, since: int | None) -> None:
+        """Everything that the versions after `since` (None: all) up to the newest consist of survives a power cut when
+        this returns."""
+        ...
+
+    def recover(self, trusted: int | None, aside: Path) -> list[int]:
+        """Go back to the last whole version, before anything else is asked after a start. Without one, there is no
+        table any more. Numbers that are free by this are given again.
+
+        `trusted` is a version that had been made durable; None if none is known. What is newer counts only if all of
+        it is there and can be read. What does not count is kept in a folder in `aside`; returns its versions.
+        """
         ...
 
     def land(self, rows: DataFrame, schema: TableSchema, stamp: Stamp) -> int:

@@ -19,7 +19,7 @@ def write_json(path: Path, content: Any) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.rename(path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def read_json(path: Path) -> Any:
@@ -32,7 +32,8 @@ def read_json(path: Path) -> Any:
         raise DefiniteError(f"{path} is damaged", "restore it from a backup") from None
 
 
-def sync_folder(path: Path) -> None:
+def sync(path: Path) -> None:
+    """What a file holds, or which names a folder has, is on disk when this returns, whoever wrote it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -6,6 +6,7 @@
     LAKE/_tailrace/cuts.jsonl    published cuts
     LAKE/_tailrace/tables.json   the state of every table
     LAKE/_tailrace/requests/     what people asked the connector for and it has not taken up yet
+    LAKE/_tailrace/damaged/      what a crash left of a table's newest versions, kept for a person
     LAKE/_tailrace/state.json    the connector's state
     LAKE/_tailrace/lock          held by the running connector
 
@@ -27,7 +28,7 @@ from typing import Any
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.cuts import Cuts
-from tailrace.lake.files import sync_folder, write_json
+from tailrace.lake.files import sync, write_json
 from tailrace.lake.requests import Requests
 from tailrace.lake.table_states import TableStates
 from tailrace.model.table import TableId
@@ -68,8 +69,11 @@ class LakeHome:
         """The home at `path`, made where there is none."""
         home = cls(path)
         home._require_free()
+        made = [folder for folder in (home._own, *home._own.parents) if not folder.exists()]
         try:
             home._own.mkdir(0o700, parents=True, exist_ok=True)
+            for folder in made:
+                sync(folder.parent)
         except OSError as error:
             raise DefiniteError(f"cannot create {path}: {error.strerror}", "choose a folder you may write to") from None
         return home
@@ -97,6 +101,10 @@ class LakeHome:
 
     def table_path(self, table: TableId) -> Path:
         return self.path / _file_name(table.namespace) / _file_name(table.name)
+
+    def damaged_path(self, table: TableId) -> Path:
+        """Where files of the table go that a crash left in pieces."""
+        return self._own / "damaged" / _file_name(table.namespace) / _file_name(table.name)
 
     def table_named(self, name: str) -> TableId:
         """The table a person means by `namespace.name` or, where only one has it, by `name`."""
@@ -147,7 +155,7 @@ class LakeHome:
                 ) from None
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-            sync_folder(self._own)
+            sync(self._own)
             yield
         finally:
             os.close(descriptor)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.files import read_json, write_json
+from tailrace.lake.files import read_json, sync, write_json
 from tailrace.model.table import TableId
 
 logger = logging.getLogger(__name__)
@@ -26,6 +26,7 @@ class Requests:
     def ask_resync(self, table: TableId) -> None:
         """Copy this table again. Durable when this returns."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
+        sync(self._folder.parent)
         content = {"resync": {"namespace": table.namespace, "name": table.name}}
         write_json(self._folder / f"{secrets.token_hex(8)}.json", content)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from tailrace.model.cut import CutTable
 from tailrace.model.position import SourcePosition
 
 
@@ -22,6 +23,10 @@ class Stamp:
     copy: int
     """Which copy of the table this belongs to."""
     seq: int | None = None
+
+    def is_of(self, named: CutTable) -> bool:
+        """Whether the version with this stamp is the one that a cut named: numbers of versions are given again."""
+        return (self.copy, self.seq or 0) == (named.copy, named.seq)
 
     def to_json(self) -> str:
         fields = {

@@ -17,6 +17,9 @@ class CutTable:
     """The lake's version of it."""
     copy: int
     """Which copy of the table the version belongs to: a table that was copied again is another one to readers."""
+    seq: int
+    """The transaction in the version's stamp, 0 for a snapshot's. A lake may give a version's number again: the
+    version that is meant has this copy and this transaction in its stamp."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class PublishedCut:
     """By `namespace.name`. A table that is in error or being copied is not there."""
 
     def to_json(self) -> str:
-        tables = {name: [table.version, table.copy] for name, table in self.tables.items()}
+        tables = {name: [table.version, table.copy, table.seq] for name, table in self.tables.items()}
         fields = {"seq": self.seq, "position": self.position.to_fields(), "tables": tables}
         return json.dumps(fields, separators=(",", ":"))
 

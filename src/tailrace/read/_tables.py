@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tailrace.changes.shape import require_same
 from tailrace.changes.tail import read_tail
 from tailrace.errors import DefiniteError
+from tailrace.lake.door import LakeTable
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
@@ -58,6 +59,7 @@ class CutTables(Mapping[str, DataFrame]):
         relation = record.relation if record.copy == in_cut.copy else None
         tail = read_tail(self._reader, table, (self._base.seq, self._seq), self._source.decode, relation)
         stored = self._format.table(self._spark, self._home.table_path(table))
+        self._require(stored, name)
         frame = stored.open(in_cut.version, keep=self._base.seq < self._seq)
         if tail is None:
             return frame
@@ -65,6 +67,15 @@ class CutTables(Mapping[str, DataFrame]):
             require_same(tail.shape, record.definition, self._source.why_copy)
         start = followed(frame.limit(0) if tail.truncated else frame, tail.schema)
         return overlay(self._spark, start, tail.states, tail.schema)
+
+    def _require(self, stored: LakeTable, name: str) -> None:
+        """A definite error unless the lake has the very version that the cut names. Where the lake no longer knows its
+        stamp, its number must do."""
+        named = self._base.tables[name]
+        found = stored.version(named.version)
+        if found is None or (found.stamp is not None and not found.stamp.is_of(named)):
+            message = f"the version of table {name} that this cut names is gone from the lake"
+            raise DefiniteError(message, "read a later cut; tailrace sync makes one", name)
 
     def _missing(self, name: str, record: TableRecord) -> DefiniteError:
         """Why the cut does not have the table, and how to read what there is of it."""

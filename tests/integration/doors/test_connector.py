@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -263,6 +264,26 @@ def test_a_table_that_is_left_out_and_chosen_again_is_copied_again(
         rows(spark, settings.lake, LINES)
     assert set(sync_once(once, source, spark).values()) == {TableState.LIVE}
     assert_equal(spark, settings.lake, script)
+
+
+def test_an_older_cut_of_a_table_that_was_removed_and_built_again_says_that_its_version_is_gone(
+    settings: ConnectorSettings, source: ScriptedSource, script: Script, spark: SparkSession
+) -> None:
+    once = replace(settings, once=True)
+    sync_once(once, source, spark)
+    script.transaction([Delete(ORDERS, (1,)), Insert(LINES, {"id": 1, "at": None})])
+    sync_once(once, source, spark)
+    older = source.format(source.now())
+    lines = rows(spark, settings.lake, LINES, as_of=older)
+    shutil.rmtree(settings.lake / "shop" / "orders")
+    for number in (2, 3):
+        script.transaction([Delete(ORDERS, (number,)), Insert(LINES, {"id": number, "at": None})])
+        sync_once(once, source, spark)
+    assert_equal(spark, settings.lake, script)
+    with pytest.raises(DefiniteError, match=r"version of table shop\.orders that this cut names is gone") as caught:
+        rows(spark, settings.lake, ORDERS, as_of=older)
+    assert "read a later cut" in str(caught.value.hint)
+    assert rows(spark, settings.lake, LINES, as_of=older) == lines
 
 
 def test_killed_in_the_snapshot_and_between_two_publishes_the_lake_equals_the_script(

@@ -15,7 +15,7 @@ from tailrace.model.position import SourcePosition
 
 def cut(seq: int) -> PublishedCut:
     position = SourcePosition(seq * 100, seq * 1000, b"gtid\n")
-    return PublishedCut(seq, position, {"public.orders": CutTable(seq, 1), "public.é": CutTable(2 * seq, 3)})
+    return PublishedCut(seq, position, {"public.orders": CutTable(seq, 1, seq), "public.é": CutTable(2 * seq, 3, 0)})
 
 
 def test_a_crash_at_any_byte_keeps_every_whole_line_and_the_next_append_continues(tmp_path: Path) -> None:

@@ -52,4 +52,4 @@ def _made_ns(path: str, version: int) -> int:
 
 def _bytes(path: str) -> int:
     """At most this much: files of older versions count too, and to leave them out would cost what this saves."""
-    return sum(file.stat().st_size for file in Path(path).glob("*.parquet"))
+    return sum(file.stat().st_size for file in Path(path).rglob("*.parquet"))

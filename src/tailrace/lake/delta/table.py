@@ -6,7 +6,6 @@ session, so tables that are published side by side need a session each.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.lake.columns import comment, lake_columns
+from tailrace.lake.delta import _durability, _recovery
+from tailrace.lake.delta._commit_log import CommitLog
 from tailrace.lake.delta._names import properties, require_addable, require_possible
 from tailrace.lake.delta._open_versions import open_version
 from tailrace.lake.door import ConflictError, TableVersion
@@ -53,16 +54,29 @@ class DeltaTable:
         self._spark = spark
         self._path = path
         self._name = f"delta.{quote(str(path))}"
+        self._log = CommitLog(path)
 
-    def version(self) -> TableVersion | None:
-        commits = self._commits()
-        stamps = (_stamp_in(file) for file in reversed(commits))
-        return TableVersion(int(commits[-1].stem), next(filter(None, stamps), None)) if commits else None
+    def version(self, at: int | None = None) -> TableVersion | None:
+        number = self._log.newest() if at is None else at
+        return TableVersion(number, self._log.stamp(number)) if number is not None and self._log.has(number) else None
 
-    def _commits(self) -> list[Path]:
-        """Delta's commit files, oldest first. They are looked at directly: Spark takes half a second to say as much,
-        for each table and start."""
-        return sorted((self._path / "_delta_log").glob("*[0-9].json"))
+    def make_durable(self, since: int | None) -> None:
+        _durability.make_durable(self._log, since)
+
+    def recover(self, trusted: int | None, aside: Path) -> list[int]:
+        moved = _recovery.recover(self._log, trusted, aside)
+        if moved:
+            jvm = self._spark._jvm
+            assert jvm is not None
+            place = jvm.org.apache.hadoop.fs.Path(str(self._path))
+            # Delta remembers the newest version of each table.
+            jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self._spark._jsparkSession, place)
+        return moved
+
+    def _newest(self) -> int:
+        newest = self._log.newest()
+        assert newest is not None
+        return newest
 
     def land(self, rows: DataFrame, schema: TableSchema, stamp: Stamp) -> int:
         require_possible(schema.table, schema.names)
@@ -71,14 +85,14 @@ class DeltaTable:
             for column in schema.columns
         ]
         self._replace(rows.select(described), stamp, new_shape=True)
-        return int(self._commits()[-1].stem)
+        return self._newest()
 
     def _replace(self, rows: DataFrame, stamp: Stamp, *, new_shape: bool) -> None:
         # An empty table must get its stamp too.
         rows.sparkSession.conf.set(SKIP_EMPTY_COMMITS, "false")
         writer = rows.write.format("delta").mode("overwrite").option("userMetadata", stamp.to_json())
         with _conflicts():
-            if not self._commits():
+            if self._log.newest() is None:
                 writer = writer.options(**properties(rows.columns))
             elif new_shape:
                 self._set_properties(properties(rows.columns))
@@ -103,7 +117,7 @@ class DeltaTable:
         with _conflicts():
             for statement in statements:
                 self._spark.sql(f"alter table {self._name} {statement}")
-        return int(self._commits()[-1].stem)
+        return self._newest()
 
     def rows_of(self, keys: pa.Table) -> pa.Table:
         wanted = frame_of(self._spark, keys)
@@ -127,7 +141,7 @@ class DeltaTable:
             old, key = sf.col(quote(DELETED)) | ~sf.col(quote(FRESH)), sf.col(quote(schema.key[0]))
             found = states.where(old).agg(sf.count("*"), sf.min(key), sf.max(key)).collect()[0]
             self._fold(states, schema, stamp, (found[1], found[2]) if found[0] else None)
-        return int(self._commits()[-1].stem)
+        return self._newest()
 
     def _frame(self, states: pa.Table | DataFrame) -> DataFrame:
         return frame_of(self._spark, states) if isinstance(states, pa.Table) else states
@@ -164,14 +178,6 @@ class DeltaTable:
 
     def _read(self) -> DataFrame:
         return self._spark.read.format("delta").load(str(self._path))
-
-
-def _stamp_in(commit: Path) -> Stamp | None:
-    """The stamp that a commit carries; None for another writer's."""
-    for line in commit.read_text(encoding="utf-8").splitlines():
-        if '"commitInfo"' in line:
-            return Stamp.from_json(json.loads(line).get("commitInfo", {}).get("userMetadata"))
-    return None
 
 
 @contextmanager

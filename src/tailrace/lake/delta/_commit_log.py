@@ -1,0 +1,184 @@
+"""A Delta table's own log as files: which versions there are, what each one added, and its stamp.
+
+    _delta_log/00000000000000000007.json                  a commit: one action a line
+    _delta_log/00000000000000000007.crc                   what the table comes to at that version; derived
+    _delta_log/00000000000000000010.checkpoint.parquet    every action up to a version; derived
+    _delta_log/_last_checkpoint                           which checkpoint to look at first; derived
+    _delta_log/.00000000000000000007.json.crc             Hadoop's checksums of the file that its name contains
+
+The files are looked at directly: Spark takes half a second to say as much, for each table and start.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from tailrace.errors import DefiniteError
+from tailrace.lake.stamp import Stamp
+
+LAST_CHECKPOINT = "_last_checkpoint"
+_NUMBERED = re.compile(r"\.?(\d{20})\.\w.*")
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_TO_B85 = str.maketrans(_Z85, _B85)
+_ENCODED_UUID_LETTERS = 20
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A deletion vector: which rows of a file no longer count. One file may hold several."""
+
+    path: Path
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class RowsFile:
+    """A Parquet file that a commit makes part of the table."""
+
+    path: Path
+    bytes: int
+    is_new: bool
+    """The commit brought it. Otherwise it was there before, with another deletion vector."""
+    vector: Vector | None
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What one version changed."""
+
+    stamp: Stamp | None
+    added: tuple[RowsFile, ...]
+    removed: frozenset[Path]
+    others: tuple[Path, ...]
+    """Files that readers of changes want."""
+
+    @property
+    def new_files(self) -> set[Path]:
+        """Everything on disk that came with this version."""
+        vectors = {rows.vector.path for rows in self.added if rows.vector is not None}
+        return {rows.path for rows in self.added if rows.is_new} | vectors | set(self.others)
+
+
+class CommitLog:
+    """The log of the table in one folder. Holds nothing: every call looks at the disk."""
+
+    def __init__(self, table: Path) -> None:
+        self.table = table
+        self.folder = table / "_delta_log"
+
+    def versions(self) -> list[int]:
+        """Versions with a commit file, oldest first. Delta deletes old ones that a checkpoint contains."""
+        return sorted(int(found[1]) for path in self.files() if (found := _COMMIT.fullmatch(path.name)))
+
+    def newest(self) -> int | None:
+        return max(self.versions(), default=None)
+
+    def checkpoints(self) -> set[int]:
+        return {int(found[1]) for path in self.files() if (found := _CHECKPOINT.fullmatch(path.name))}
+
+    def files(self) -> list[Path]:
+        """Everything in the folder, Hadoop's checksums too."""
+        try:
+            with os.scandir(self.folder) as entries:
+                return [self.folder / entry.name for entry in entries if entry.is_file()]
+        except FileNotFoundError:
+            return []
+
+    def commit_file(self, version: int) -> Path:
+        return self.folder / f"{version:020d}.json"
+
+    def has(self, version: int) -> bool:
+        """Whether the version can still be read."""
+        checkpoint = self.folder / f"{version:020d}.checkpoint.parquet"
+        return self.commit_file(version).exists() or checkpoint.exists()
+
+    def stamp(self, version: int) -> Stamp | None:
+        """The newest stamp at or before a version; None where no commit file that is left has one."""
+        for number in range(version, -1, -1):
+            try:
+                with _read_lines(self.commit_file(number)) as lines:
+                    found = _stamp_in(lines)
+            except FileNotFoundError:
+                return None
+            if found is not None:
+                return found
+        return None
+
+    def read(self, version: int) -> Commit:
+        """FileNotFoundError when there is no commit file; a definite error when it is damaged."""
+        with _read_lines(self.commit_file(version)) as lines:
+            actions = [json.loads(line) for line in lines]
+            removed = frozenset(self._located(action["remove"]["path"]) for action in actions if "remove" in action)
+            added = (self._rows_file(action["add"], removed) for action in actions if "add" in action)
+            others = (self._located(action["cdc"]["path"]) for action in actions if "cdc" in action)
+            return Commit(_stamp_in(lines), tuple(added), removed, tuple(others))
+
+    def _rows_file(self, add: Mapping[str, Any], removed: frozenset[Path]) -> RowsFile:
+        path = self._located(add["path"])
+        return RowsFile(path, int(add["size"]), path not in removed, self._vector(add.get("deletionVector")))
+
+    def _vector(self, found: Mapping[str, Any] | None) -> Vector | None:
+        """None without one, and for one that is in the commit itself."""
+        if found is None or found["storageType"] == "i":
+            return None
+        text = found["pathOrInlineDv"]
+        path = self._located(text) if found["storageType"] == "p" else self.table / _vector_name(text)
+        return Vector(path, int(found.get("offset", 0)), int(found["sizeInBytes"]))
+
+    def _located(self, text: str) -> Path:
+        """Paths are URLs, relative to the table's folder unless they begin at the root."""
+        return self.table / unquote(urlsplit(text).path)
+
+
+@contextmanager
+def _read_lines(path: Path) -> Iterator[list[str]]:
+    """A commit's actions. A definite error for one that makes no sense to who reads it inside the `with`."""
+    try:
+        # Values in it may contain what Unicode counts as the end of a line.
+        yield [line for line in path.read_text(encoding="utf-8").split("\n") if line]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DefiniteError(f"{path} is damaged", "tailrace sync goes back to the last whole version") from None
+
+
+def _stamp_in(lines: list[str]) -> Stamp | None:
+    """None for another writer's commit. ValueError for one that does not say whose it is: every commit does."""
+    (info,) = [line for line in lines if line.startswith('{"commitInfo"')]
+    return Stamp.from_json(json.loads(info)["commitInfo"].get("userMetadata"))
+
+
+def _vector_name(text: str) -> str:
+    """Where a deletion vector lies: a folder, if any, and 20 letters of Z85 that are a UUID."""
+    folder, encoded = text[:-_ENCODED_UUID_LETTERS], text[-_ENCODED_UUID_LETTERS:]
+    name = uuid.UUID(bytes=base64.b85decode(encoded.translate(_TO_B85)))
+    return str(Path(folder, f"deletion_vector_{name}.bin"))
+
+
+def number_of(path: Path) -> int | None:
+    """The version that a file of the log belongs to, Hadoop's checksums too; None for `_last_checkpoint`."""
+    found = _NUMBERED.fullmatch(path.name)
+    return int(found[1]) if found else None
+
+
+def checksums_of(path: Path) -> Path:
+    """Where Hadoop keeps its checksums of a file."""
+    return path.with_name(f".{path.name}.crc")
+
+
+def with_checksums(paths: set[Path]) -> Iterator[Path]:
+    """These files and Hadoop's checksums of them, as far as they are there."""
+    for path in paths:
+        yield from (each for each in (path, checksums_of(path)) if each.exists())
