@@ -224,10 +224,10 @@ class ScriptedSource:
         return feed.decode(records, schema)
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
-        problems = [(table.table, table.problem) for table in self.tables(include, exclude) if table.problem]
+        problems = [table.problem for table in self.tables(include, exclude) if table.problem]
         return [
             Check("script", True, f"{self._path} is readable"),
-            *(Check("table", False, problem.message, problem.hint, table) for table, problem in problems),
+            *(Check("table", False, problem.message, problem.hint, leaves_out=True) for problem in problems),
         ]
 
     def _history(self) -> History:

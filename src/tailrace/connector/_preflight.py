@@ -11,9 +11,9 @@ def require_ready(source: Source, settings: ConnectorSettings) -> None:
     """A definite error with everything that is wrong, unless only some tables are: those are left out, each with its
     reason, and the others are copied."""
     failed = [check for check in source.examine(settings.tables, settings.exclude) if check.ok is False]
-    if any(check.table is None for check in failed):
+    if not all(check.leaves_out for check in failed):
         raise PreflightError([(_message(check), check.fix) for check in failed])
 
 
 def _message(check: Check) -> str:
-    return check.found if check.table is not None else f"{check.name}: {check.found}"
+    return check.found if check.name == "table" else f"{check.name}: {check.found}"

@@ -78,8 +78,8 @@ class Check:
     ok: bool | None
     found: str
     fix: str | None = None
-    table: TableId | None = None
-    """Where it concerns only this one, which is then left out while the others are copied."""
+    leaves_out: bool = False
+    """It concerns only some tables, which are left out while the others are copied."""
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,10 @@ class Source(Protocol):
         resume: SourcePosition | None,
         waiting: Waiting = wait_in_silence,
     ) -> Prepared:
-        """Make the source keep and send these tables' changes from now on, or from `resume`, where the log ends.
+        """Make the source keep and send these tables' changes from now on, or from `resume`, where the log ends. Those
+        of others need not be sent any more.
 
-        Can be called again at any time; changes only what is missing. A definite error when changes after
+        Can be called again at any time; changes only what is not so yet. A definite error when changes after
         `resume` are gone."""
         ...
 

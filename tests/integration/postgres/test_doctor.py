@@ -13,7 +13,6 @@ from demo.embedded import EmbeddedPostgres
 from rich.console import Console
 
 from tailrace.cli.doctor import render
-from tailrace.model.table import TableId
 from tailrace.source.door import Check
 from tailrace.source.postgres._connection import connect
 from tailrace.source.postgres._doctor import examine
@@ -82,6 +81,24 @@ def test_many_missing_privileges_are_granted_by_schema(conn: psycopg.Connection,
         assert found(examine(theirs, []), "read access").ok
 
 
+def test_what_only_some_tables_lack_does_not_keep_the_others_from_being_copied(
+    conn: psycopg.Connection, newcomer: str
+) -> None:
+    conn.execute("create table a (id int primary key); create table b (id int primary key)")
+    conn.execute(f"alter role newcomer replication; grant create on database {conn.info.dbname} to newcomer")
+
+    def stopping() -> list[str]:
+        return [check.name for check in examine(theirs, []) if check.ok is False and not check.leaves_out]
+
+    with connect(newcomer) as theirs:
+        assert stopping() == ["read access", "publication"]
+        conn.execute("alter table a owner to newcomer")
+        assert stopping() == []
+        conn.execute("alter table b enable row level security; grant select on b to newcomer")
+        assert stopping() == []
+        assert not found(examine(theirs, ["b"]), "row security").leaves_out
+
+
 def test_an_owner_who_may_not_create_a_publication_needs_one_grant(conn: psycopg.Connection, newcomer: str) -> None:
     conn.execute("create table t (id int primary key); alter table t owner to newcomer")
     with connect(newcomer) as theirs:
@@ -120,8 +137,8 @@ def test_what_a_person_names_is_examined_instead_of_what_we_would_make(conn: psy
     }
     conn.execute("create publication theirs for table t with (publish_via_partition_root = true)")
     named = PostgresSource(dsn, publication="theirs").examine([], [])
-    assert [(check.found, check.table) for check in named if check.ok is False] == [
-        ("publication theirs does not send table public.u", TableId("public", "u"))
+    assert [(check.found, check.leaves_out) for check in named if check.ok is False] == [
+        ("publication theirs does not send table public.u", True)
     ]
     name = f"named_{conn.info.dbname}"
     assert ", 2 needed" in found(PostgresSource(dsn, slot=name).examine([], []), "replication slots").found

@@ -301,6 +301,24 @@ def test_a_table_that_is_taken_out_of_the_publication_is_unsent(
     assert list(source.prepare(claim, [T, U], None).refused) == [T]
 
 
+def test_a_table_that_is_not_wanted_any_more_leaves_our_publication_so_that_it_can_be_updated(
+    conn: psycopg.Connection, source: PostgresSource
+) -> None:
+    conn.execute(TWO_TABLES)
+    claim = source.claim(None)
+    source.prepare(claim, [T, U], None)
+    conn.execute("alter table u replica identity nothing; insert into u values (1)")
+    assert problem_of(table(source, "u")) == "table public.u has no replica identity"
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        conn.execute("update u set n = 2")
+    prepared = source.prepare(claim, [T], None)
+    assert prepared.done == [f"publication {claim['publication']} no longer sends 1 table"]
+    assert publications(conn) == {claim["publication"]: ["t"]}
+    conn.execute("update u set n = 2")
+    assert source.prepare(claim, [], None).done == [f"publication {claim['publication']} no longer sends 1 table"]
+    assert source.prepare(claim, [T], None).done == [f"publication {claim['publication']} sends 1 table"]
+
+
 def test_a_partitioned_table_that_is_sent_as_its_partitions_is_unsent(
     conn: psycopg.Connection, source: PostgresSource, dsn: str
 ) -> None:

@@ -33,7 +33,7 @@ def problems(info: TableInfo) -> list[Problem]:
     """Why this table must not be published yet; empty when it may."""
     if info.obstacle is not None:
         return [Problem(f"table {info.table} is {info.obstacle}", f"leave it out: --exclude '{info.table}'")]
-    found = [] if info.identity_key else [_no_identity(info)]
+    found = _generated_key(info) if info.identity_key else [_no_identity(info)]
     for part in info.parts:
         found += _problems_of_part(part, info)
     if _hides_generated(info):
@@ -79,6 +79,16 @@ def _no_identity(info: TableInfo) -> Problem:
     else:
         message = f"table {table} has no primary key"
     return Problem(message, f"alter table {name} add primary key (…) that is not deferrable, or exclude the table")
+
+
+def _generated_key(info: TableInfo) -> list[Problem]:
+    """The stream leaves generated columns out: without one of its columns a key names several rows."""
+    generated = [column.name for column in info.columns if column.is_generated and column.name in info.identity_key]
+    if not generated:
+        return []
+    message = f"column {generated[0]} in the key of table {info.table} is generated: changes do not carry it"
+    hint = "(a unique index on columns that are not null and not generated), or make a key without it"
+    return [Problem(message, f"alter table {quoted(info.table)} replica identity using index … {hint}")]
 
 
 def _problems_of_part(part: Part, info: TableInfo) -> list[Problem]:

@@ -44,6 +44,7 @@ class Ensured:
     """What was done to make a publication send some tables."""
 
     added: list[TableId] = field(default_factory=list)
+    dropped: list[TableId] = field(default_factory=list)
     refused: dict[TableId, Problem] = field(default_factory=dict)
 
 
@@ -84,8 +85,9 @@ def use_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableI
 
 
 def ensure_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableId], waiter: Waiter) -> Ensured:
-    """Make our own publication send the tables. Refused are those that it cannot send; a definite error if a new
-    publication would send none of them."""
+    """Make our own publication send the tables and no others: a table that cannot be copied must not be published, lest
+    the server refuse its updates. Refused are those that it cannot send; a definite error if a new publication would
+    send none of them."""
     found = find_publication(conn, name)
     if found is not None and not found.via_root:
         # Another process has changed it: changes of partitions come under names that no lake table has.
@@ -95,7 +97,9 @@ def ensure_publication(conn: psycopg.Connection, name: str, tables: Sequence[Tab
         found = find_publication(conn, name)
     missing = [table for table in tables if found is None or table not in found.tables]
     infos = {info.table: info for info in find_tables(conn, missing)}
-    done = Ensured()
+    done = Ensured(dropped=sorted((found.tables | found.partial) - set(tables)) if found is not None else [])
+    if done.dropped:
+        waiter.run(conn, _without(name, done.dropped), lock_holders("leaving tables out of the publication"))
     for table in missing:
         if table not in infos:
             done.refused[table] = Problem(f"table {table} is gone", f"leave it out: --exclude '{table}'")
@@ -151,6 +155,11 @@ def _statement(name: str, tables: Sequence[TableInfo], *, is_new: bool) -> sql.C
         chosen = sql.SQL("for table {}").format(listed) if tables else sql.SQL("")
         return sql.SQL("create publication {} {} {}").format(sql.Identifier(name), chosen, sql.SQL(_VIA_ROOT))
     return sql.SQL("alter publication {} add table {}").format(sql.Identifier(name), listed)
+
+
+def _without(name: str, tables: Sequence[TableId]) -> sql.Composed:
+    listed = sql.SQL(", ").join(sql.Identifier(table.namespace, table.name) for table in tables)
+    return sql.SQL("alter publication {} drop table {}").format(sql.Identifier(name), listed)
 
 
 def _unsent(publication: Publication, table: TableId) -> Problem:

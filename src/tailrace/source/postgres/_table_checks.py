@@ -36,11 +36,12 @@ def check_access(rights: Rights, tables: Sequence[TableInfo]) -> list[Check]:
     if len(fixes) > GRANTS_SHOWN_MAX:
         fixes = rights.grants_by_schema([info for info in tables if grants[info.table]])
     found = f"{rights.user} may not read {_listed(unreadable)}" if unreadable else f"to {_tables_text(tables)}"
-    checks = [Check("read access", not unreadable, found, "\n".join(fixes) or None)]
+    some = len(unreadable) < len(tables)
+    checks = [Check("read access", not unreadable, found, "\n".join(fixes) or None, leaves_out=some)]
     hidden = [info.table for info in tables if rights.hides_rows(info)]
     if hidden:
-        fix = hidden_rows(rights.user, hidden[0]).hint
-        checks.append(Check("row security", False, f"hides rows of {_listed(map(str, hidden))}", fix))
+        fix, some = hidden_rows(rights.user, hidden[0]).hint, len(hidden) < len(tables)
+        checks.append(Check("row security", False, f"hides rows of {_listed(map(str, hidden))}", fix, leaves_out=some))
     return checks
 
 
@@ -63,7 +64,9 @@ def check_publication(
     why = f"{role['name']} does not own {_listed(str(info.table) for info in foreign)}"
     tables_sql = ", ".join(map(quoted, wanted))
     create = f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
-    return Check("publication", False, f"{why}; let the owner create it and pass --publication tailrace", create)
+    found = f"{why}; let the owner create it and pass --publication tailrace"
+    some = role["may_create"] and len(foreign) < len(tables)
+    return Check("publication", False, found, create, leaves_out=some)
 
 
 def check_named_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableInfo]) -> list[Check]:
@@ -73,15 +76,15 @@ def check_named_publication(conn: psycopg.Connection, name: str, tables: Sequenc
     except DefiniteError as error:
         return [Check("publication", False, error.message, error.hint)]
     refused = use_publication(conn, name, [info.table for info in tables]).refused
-    found = [Check("table", False, problem.message, problem.hint, table) for table, problem in refused.items()]
+    found = [Check("table", False, problem.message, problem.hint, leaves_out=True) for problem in refused.values()]
     return found or [Check("publication", True, f"{name} has {_tables_text(tables)}")]
 
 
 def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
     """What each table's own definition keeps from being copied, or from being copied as it is."""
     twins = clashes([info.table for info in tables])
-    found = [(info.table, problem) for info in tables for problem in problems(info)] + list(twins.items())
-    checks = [Check("table", False, problem.message, problem.hint, table) for table, problem in found]
+    found = [*(problem for info in tables for problem in problems(info)), *twins.values()]
+    checks = [Check("table", False, problem.message, problem.hint, leaves_out=True) for problem in found]
     if not found:
         checks = [Check("replica identity", True, f"{_tables_text(tables)} can identify their rows")]
     as_text = [

@@ -155,9 +155,10 @@ class PostgresSource(Source):
                 ensured = ensure_publication(conn, publication, tables, waiter)
             else:
                 ensured = use_publication(conn, publication, tables)
-            if ensured.added:
-                count = len(ensured.added)
-                done.append(f"publication {publication} sends {count} table{'s' if count > 1 else ''}")
+            for verb, changed in (("no longer sends", ensured.dropped), ("sends", ensured.added)):
+                if changed:
+                    count = f"{len(changed)} table{'s' if len(changed) > 1 else ''}"
+                    done.append(f"publication {publication} {verb} {count}")
             # After the publication: what the slot holds is sent as the publication was at that point.
             if find_ready_slot(conn, slot, is_ours=claim["owns_slot"]) is None:
                 done.append(f"slot {slot} holds the WAL from {create_slot(self._dsn, slot, waiter)} on")
