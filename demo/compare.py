@@ -116,7 +116,12 @@ def _key_places(connection: psycopg.Connection[Row], table: str, columns: list[s
 
 def _source_rows(connection: psycopg.Connection[Row], table: str, shape: t.StructType) -> list[Row]:
     columns = sql.SQL(", ").join(_source_text(field) for field in shape.fields)
-    query = sql.SQL("select {} from {}").format(columns, _quoted(table))
+    name = _quoted(table)
+    found = connection.execute("select relkind = 'p' from pg_class where oid = %s::regclass", [name.as_string()])
+    (is_partitioned,) = found.fetchone() or (False,)
+    # A table's heirs are tables of their own; its partitions are not.
+    only = sql.SQL("") if is_partitioned else sql.SQL("only")
+    query = sql.SQL("select {} from {} {}").format(columns, only, name)
     return [tuple(map(_plain, row)) for row in connection.execute(query)]
 
 

@@ -30,7 +30,7 @@ REFUSED = {
     "public.Twins": "differ only in upper and lower case",
     "public.twins": "differ only in upper and lower case",
     "public.clashing_columns": "differ only in case",
-    "public.computed_key": "generated column",
+    "public.computed_key": "is generated",
     "public.deferred": "deferrable",
     "public.infinite": "infinity",
     "public.keyless": "no primary key",
