@@ -43,7 +43,14 @@ CONFLICTS = (
     exceptions.ProtocolChangedException,
 )
 """In Python the particular ones do not derive from the general one."""
-_ODD_NAME = set(" ,;{}()\n\t=")
+PROPERTIES = {
+    "delta.enableDeletionVectors": "true",
+    # Files know columns by names of Delta's own: theirs may be any, and to rename or drop one rewrites no file.
+    "delta.columnMapping.mode": "name",
+    # Otherwise no column of this type could be added later.
+    "delta.feature.timestampNtz": "supported",
+}
+"""What a table has from its first version on."""
 
 
 class DeltaTable:
@@ -88,7 +95,7 @@ class DeltaTable:
     def _replace(self, rows: DataFrame, stamp: Stamp, *, new_shape: bool) -> None:
         writer = self._writer(rows, "overwrite", stamp).option("overwriteSchema", str(new_shape))
         if self._log.newest() is None:
-            writer = writer.options(**_properties(rows.columns))
+            writer = writer.options(**PROPERTIES)
         with _conflicts():
             writer.save(str(self._path))
 
@@ -172,14 +179,6 @@ class DeltaTable:
 
     def _read(self) -> DataFrame:
         return self._spark.read.format("delta").load(str(self._path))
-
-
-def _properties(columns: Sequence[str]) -> dict[str, str]:
-    """Which features of Delta a new table uses."""
-    properties = {"delta.enableDeletionVectors": "true"}
-    if any(set(name) & _ODD_NAME for name in columns):
-        properties["delta.columnMapping.mode"] = "name"
-    return properties
 
 
 @contextmanager
