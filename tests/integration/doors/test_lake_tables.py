@@ -23,7 +23,7 @@ from tailrace.lake import formats
 from tailrace.lake.columns import lake_columns
 from tailrace.lake.delta import table as delta_table
 from tailrace.lake.delta.format import DeltaFormat
-from tailrace.lake.door import ConflictError, LakeFormat, LakeTable
+from tailrace.lake.door import ConflictError, LakeFormat, LakeTable, TableVersion
 from tailrace.lake.frames import frame_of
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED, row_schema
@@ -175,6 +175,19 @@ def test_states_that_replace_all_leave_nothing_else(spark: SparkSession, table: 
     table.publish(states(), SCHEMA, stamp(2), replaces_all=True)
     assert content(table) == []
     assert newest(table) == first + 2
+
+
+@pytest.mark.parametrize("on_executors", [False, True])
+def test_every_version_has_the_newest_stamp_one_without_rows_and_one_of_another_shape_too(
+    spark: SparkSession, table: LakeTable, on_executors: bool
+) -> None:
+    first = land(spark, table, [row(1)])
+    for seq, batch in enumerate([states(state(row(1, "changed"))), states(state(row(2), _fresh=True)), states()], 1):
+        given = frame_of(spark.newSession(), batch) if on_executors else batch
+        published = table.publish(given, SCHEMA, stamp(seq))
+        assert (published, table.version()) == (first + seq, TableVersion(first + seq, stamp(seq)))
+    table.evolve(replace(SCHEMA, columns=(*SCHEMA.columns, LATER)))
+    assert table.version() == TableVersion(first + 4, stamp(3))
 
 
 def test_a_partial_state_without_its_old_row_changes_nothing(spark: SparkSession, table: LakeTable) -> None:

@@ -14,7 +14,7 @@ import delta.tables
 import pyarrow as pa
 import pyarrow.compute as pc
 from delta import exceptions
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.lake.columns import comment, lake_columns
@@ -88,15 +88,18 @@ class DeltaTable:
         return self._newest()
 
     def _replace(self, rows: DataFrame, stamp: Stamp, *, new_shape: bool) -> None:
-        # An empty table must get its stamp too.
-        rows.sparkSession.conf.set(SKIP_EMPTY_COMMITS, "false")
-        writer = rows.write.format("delta").mode("overwrite").option("userMetadata", stamp.to_json())
+        writer = self._writer(rows, "overwrite", stamp).option("overwriteSchema", str(new_shape))
         with _conflicts():
             if self._log.newest() is None:
                 writer = writer.options(**properties(rows.columns))
             elif new_shape:
                 self._set_properties(properties(rows.columns))
-            writer.option("overwriteSchema", str(new_shape)).save(str(self._path))
+            writer.save(str(self._path))
+
+    def _writer(self, rows: DataFrame, mode: str, stamp: Stamp) -> DataFrameWriter:
+        # Without rows there must be a version with a stamp too.
+        rows.sparkSession.conf.set(SKIP_EMPTY_COMMITS, "false")
+        return rows.write.format("delta").mode(mode).option("userMetadata", stamp.to_json())
 
     def _set_properties(self, wanted: dict[str, str]) -> None:
         """Set what the columns demand. A feature that is only useful stays as a user may have set it."""
@@ -151,13 +154,11 @@ class DeltaTable:
             if bounds is None:
                 # Keys that were not there before cannot match: nothing to look for.
                 rows = states.select([quote(name) for name in schema.names])
-                rows.write.format("delta").mode("append").option("userMetadata", stamp.to_json()).save(str(self._path))
+                self._writer(rows, "append", stamp).save(str(self._path))
             else:
                 self._merge(states, schema, stamp, bounds)
 
     def _merge(self, states: DataFrame, schema: TableSchema, stamp: Stamp, bounds: tuple[object, object]) -> None:
-        self._spark.conf.set(USER_METADATA, stamp.to_json())
-        self._spark.conf.set(SKIP_EMPTY_COMMITS, "false")
         first = sf.col(f"t.{quote(schema.key[0])}")
         matches = ~sf.col(f"s.{quote(FRESH)}")
         if schema.column(schema.key[0]).type in BOUNDED_TYPES:
@@ -166,15 +167,27 @@ class DeltaTable:
             matches &= sf.col(f"t.{quote(name)}") == sf.col(f"s.{quote(name)}")
         updates: dict[str, str | Column] = {quote(name): "null" for name in self._read().columns}
         inserts: dict[str, str | Column] = {quote(name): _whole(name) for name in schema.names}
-        (
-            delta.tables.DeltaTable.forPath(self._spark, str(self._path))
-            .alias("t")
-            .merge(states.alias("s"), matches)
-            .whenMatchedDelete(f"s.{quote(DELETED)}")
-            .whenMatchedUpdate(set=updates | {quote(name): _kept(name) for name in schema.names})
-            .whenNotMatchedInsert(f"not s.{quote(DELETED)}", inserts)
-            .execute()
-        )
+        with self._stamping(stamp):
+            (
+                delta.tables.DeltaTable.forPath(self._spark, str(self._path))
+                .alias("t")
+                .merge(states.alias("s"), matches)
+                .whenMatchedDelete(f"s.{quote(DELETED)}")
+                .whenMatchedUpdate(set=updates | {quote(name): _kept(name) for name in schema.names})
+                .whenNotMatchedInsert(f"not s.{quote(DELETED)}", inserts)
+                .execute()
+            )
+
+    @contextmanager
+    def _stamping(self, stamp: Stamp) -> Iterator[None]:
+        """What the session commits inside has this stamp. Nothing after it: an older stamp on a newer version would
+        have the table take again what it has."""
+        self._spark.conf.set(SKIP_EMPTY_COMMITS, "false")
+        self._spark.conf.set(USER_METADATA, stamp.to_json())
+        try:
+            yield
+        finally:
+            self._spark.conf.unset(USER_METADATA)
 
     def _read(self) -> DataFrame:
         return self._spark.read.format("delta").load(str(self._path))
