@@ -23,7 +23,7 @@ from tailrace.log.writer import LogBlockedError, LogWriter
 from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
 from tailrace.source.postgres._announced import describe_relation
-from tailrace.source.postgres._connection import connect, explained
+from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
 from tailrace.source.postgres._identity import identify, require_identity, require_timeline
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._publication import find_publication
@@ -159,6 +159,7 @@ def _start_replication(conn: psycopg.Connection, stream: Stream, lsn: Lsn) -> No
     command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {})").format(
         sql.Identifier(stream.slot), sql.SQL(str(lsn)), sql.Literal(publication)
     )
+    take_text_as_it_is(conn)
     result = conn.pgconn.exec_(command.as_bytes(conn))
     if result.status == pq.ExecStatus.COPY_BOTH:
         return

@@ -106,8 +106,14 @@ class _Keys:
 def candidates(conn: psycopg.Connection) -> list[Candidate]:
     """Every relation of the database that a pattern may name."""
     return [
-        Candidate(TableId(namespace, name), relation, obstacle(kind, persistence, is_partition), kind in TABLE_KINDS)
-        for relation, namespace, name, kind, persistence, is_partition in conn.execute(QUERIES["relations"])
+        Candidate(
+            TableId(namespace, name),
+            relation,
+            obstacle(kind, persistence, is_partition),
+            kind in TABLE_KINDS,
+            extension,
+        )
+        for relation, namespace, name, kind, persistence, is_partition, extension in conn.execute(QUERIES["relations"])
     ]
 
 

@@ -30,7 +30,7 @@ from tailrace.model.change import row_schema
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.postgres._access import hidden_rows, missing_grants
 from tailrace.source.postgres._catalog import QUERIES, TableInfo, quoted
-from tailrace.source.postgres._connection import connect_patiently, one_line
+from tailrace.source.postgres._connection import connect_patiently, one_line, take_text_as_it_is
 from tailrace.source.postgres._pgoutput import cast_column
 
 BUFFER_BYTES = 8 << 20
@@ -121,6 +121,7 @@ def _hold(conn: psycopg.Connection, part: TableId, table: TableId) -> None:
 def _copy(conn: psycopg.Connection, chunk: Chunk, schema: TableSchema) -> Iterator[tuple[bytes, int]]:
     """CSV in portions of about `BUFFER_BYTES`, each with its number of rows: the server sends one row a message."""
     pgconn = conn.pgconn
+    take_text_as_it_is(conn)
     result = pgconn.exec_(_statement(chunk, schema).as_bytes(conn))
     if result.status != pq.ExecStatus.COPY_OUT:
         raise psycopg.errors.error_from_result(result)
@@ -174,7 +175,7 @@ def _parse(buffer: bytes, row_count: int, schema: TableSchema) -> Any:
         ),
         parse_options=pcsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         convert_options=pcsv.ConvertOptions(
-            column_types={str(index): pa.string() for index in range(len(schema.columns))},
+            column_types={str(index): pa.binary() for index in range(len(schema.columns))},
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,

@@ -94,6 +94,13 @@ def session(dsn: str) -> Iterator[psycopg.Connection]:
         yield conn
 
 
+def take_text_as_it_is(conn: psycopg.Connection) -> None:
+    """Where the database has no encoding, have the server send text unchecked from now on: it would end the stream of
+    all tables at one value that is not UTF-8. We find such a value when we decode its table."""
+    if conn.info.parameter_status("server_encoding") == "SQL_ASCII":
+        conn.pgconn.exec_(b"set client_encoding = 'SQL_ASCII'")
+
+
 class KeptConnection:
     """One connection for many short questions, opened at the first and again when it broke. Any thread may ask."""
 
@@ -130,6 +137,11 @@ def explained(dsn: str) -> Iterator[None]:
         yield
     except psycopg.OperationalError as error:
         raise TransientError(f"{describe(dsn)}: {one_line(error)}") from None
+    except (psycopg.errors.CharacterNotInRepertoire, psycopg.errors.UntranslatableCharacter) as error:
+        raise DefiniteError(
+            f"{describe(dsn)}: the server sent a name that is not UTF-8: {one_line(error)}",
+            "rename the schema, table, column or type: alter … rename to …",
+        ) from None
     except psycopg.Error as error:
         raise DefiniteError(f"{describe(dsn)}: the server refuses: {one_line(error)}") from None
 

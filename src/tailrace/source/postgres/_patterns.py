@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -21,6 +21,16 @@ class Candidate:
     """Why its changes cannot be captured, for a person; None where they can."""
     is_table: bool
     """Neither a view nor a foreign table."""
+    extension: str | None = None
+    """The extension that made it. What such a table holds is the extension's business, unless a person names it."""
+
+    def left_out(self, include: Sequence[str]) -> str | None:
+        """Why patterns that match it do not choose it, for a person; None where they do."""
+        if self.obstacle is not None or self.extension is None:
+            return self.obstacle
+        if str(self.table) in include or self.table.name in include:
+            return None
+        return f"part of the extension {self.extension}: to copy it, give its whole name"
 
 
 TABLE_KINDS = "rp"
@@ -47,10 +57,11 @@ def choose(candidates: Sequence[Candidate], include: Sequence[str], exclude: Seq
     Refuses a pattern of `include` that names no table which can be copied: a misspelt table must not
     be missing silently.
     """
-    usable = [candidate for candidate in candidates if candidate.obstacle is None]
+    reasons = {candidate.table: candidate.left_out(include) for candidate in candidates}
+    usable = [candidate for candidate in candidates if reasons[candidate.table] is None]
     for pattern in include:
         if not any(matches(pattern, candidate.table) for candidate in usable):
-            raise _no_match(pattern, candidates, usable)
+            raise _no_match(pattern, reasons)
     chosen = [
         candidate
         for candidate in usable
@@ -63,17 +74,18 @@ def choose(candidates: Sequence[Candidate], include: Sequence[str], exclude: Seq
     return chosen
 
 
-def _no_match(pattern: str, candidates: Sequence[Candidate], usable: Sequence[Candidate]) -> DefiniteError:
+def _no_match(pattern: str, reasons: Mapping[TableId, str | None]) -> DefiniteError:
     message = f"no table matches '{pattern}'"
-    for candidate in candidates:
-        if candidate.obstacle is not None and matches(pattern, candidate.table):
-            return DefiniteError(message, f"{candidate.table} is {candidate.obstacle}")
-    known = {str(candidate.table): str(candidate.table) for candidate in usable}
-    known |= {candidate.table.name: str(candidate.table) for candidate in usable}
+    for table, reason in reasons.items():
+        if reason is not None and matches(pattern, table):
+            return DefiniteError(message, f"{table} is {reason}")
+    usable = [table for table, reason in reasons.items() if reason is None]
+    known = {str(table): str(table) for table in usable}
+    known |= {table.name: str(table) for table in usable}
     folded = {name.lower(): table for name, table in known.items()}
     close = difflib.get_close_matches(pattern.lower(), folded, n=3, cutoff=0.6)
     names = sorted({folded[name] for name in close})
     if names:
         return DefiniteError(message, f"did you mean {' or '.join(names)}?")
-    shown = sorted({str(candidate.table) for candidate in usable})[:5]
+    shown = sorted(map(str, usable))[:5]
     return DefiniteError(message, f"the database has {', '.join(shown)}" if shown else "the database has no tables")

@@ -150,7 +150,7 @@ def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo
 
 
 def _statement(name: str, tables: Sequence[TableInfo], *, is_new: bool) -> sql.Composed:
-    listed = sql.SQL(", ").join(sql.Identifier(info.table.namespace, info.table.name) for info in tables)
+    listed = _listed([info.table for info in tables])
     if is_new:
         chosen = sql.SQL("for table {}").format(listed) if tables else sql.SQL("")
         return sql.SQL("create publication {} {} {}").format(sql.Identifier(name), chosen, sql.SQL(_VIA_ROOT))
@@ -158,8 +158,15 @@ def _statement(name: str, tables: Sequence[TableInfo], *, is_new: bool) -> sql.C
 
 
 def _without(name: str, tables: Sequence[TableId]) -> sql.Composed:
-    listed = sql.SQL(", ").join(sql.Identifier(table.namespace, table.name) for table in tables)
-    return sql.SQL("alter publication {} drop table {}").format(sql.Identifier(name), listed)
+    return sql.SQL("alter publication {} drop table {}").format(sql.Identifier(name), _listed(tables))
+
+
+def _listed(tables: Sequence[TableId]) -> sql.Composed:
+    """Each without its children by inheritance: one without a key could not be updated any more. (Partitions belong to
+    their table all the same.)"""
+    return sql.SQL(", ").join(
+        sql.SQL("only {}").format(sql.Identifier(table.namespace, table.name)) for table in tables
+    )
 
 
 def _unsent(publication: Publication, table: TableId) -> Problem:
@@ -167,10 +174,10 @@ def _unsent(publication: Publication, table: TableId) -> Problem:
     if table in publication.partial:
         return Problem(
             f"publication {name} sends only some rows or columns of table {table}",
-            f"alter publication {_quoted(name)} drop table {quoted(table)}; "
-            f"alter publication {_quoted(name)} add table {quoted(table)}",
+            f"alter publication {_quoted(name)} drop table only {quoted(table)}; "
+            f"alter publication {_quoted(name)} add table only {quoted(table)}",
         )
-    fix = f"alter publication {_quoted(name)} add table {quoted(table)}"
+    fix = f"alter publication {_quoted(name)} add table only {quoted(table)}"
     if not publication.via_root:
         fix += f"; if the table is partitioned: alter publication {_quoted(name)} set (publish_via_partition_root)"
     return Problem(f"publication {name} does not send table {table}", fix)

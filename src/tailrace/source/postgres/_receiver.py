@@ -140,4 +140,7 @@ def _ending(pgconn: pq.abc.PGconn) -> TailraceError:
     reason = " ".join(text.decode(errors="replace").split()) or "connection closed"
     if state is not None and state.startswith(b"42"):
         return DefiniteError(f"the server refuses to stream: {reason}", "see what changed in the database")
+    if state is not None and state.startswith(b"22"):
+        hint = "the database's encoding has no UTF-8 for it; change the value and start a new lake in an empty folder"
+        return DefiniteError(f"the server cannot send a value: {reason}", hint)
     return TransientError(f"the server ended the stream: {reason}")

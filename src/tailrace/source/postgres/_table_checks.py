@@ -62,7 +62,7 @@ def check_publication(
         fix = f"grant create on database {database} to {user};"
         return Check("publication", False, f"{role['name']} may not create one in {role['database']}", fix)
     why = f"{role['name']} does not own {_listed(str(info.table) for info in foreign)}"
-    tables_sql = ", ".join(map(quoted, wanted))
+    tables_sql = ", ".join(f"only {quoted(table)}" for table in wanted)
     create = f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
     found = f"{why}; let the owner create it and pass --publication tailrace"
     some = role["may_create"] and len(foreign) < len(tables)
@@ -102,16 +102,16 @@ def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
 
 
 def check_left_out(conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
-    """Tables that the patterns name and that have no changes in the server's log."""
+    """Tables that the patterns match and that are not copied all the same."""
     named = [
-        candidate
+        (candidate.table, reason)
         for candidate in candidates(conn)
-        if candidate.obstacle is not None
-        and candidate.obstacle.startswith(("unlogged", "a foreign"))
+        if (reason := candidate.left_out(include)) is not None
+        and reason.startswith(("unlogged", "a foreign", "part of"))
         and (not include or any(matches(pattern, candidate.table) for pattern in include))
         and not any(matches(pattern, candidate.table) for pattern in exclude)
     ]
-    return [Check("not copied", None, f"{candidate.table} is {candidate.obstacle}") for candidate in named]
+    return [Check("not copied", None, f"{table} is {reason}") for table, reason in named]
 
 
 def _is_text(source_type: str) -> bool:

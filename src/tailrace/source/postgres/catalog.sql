@@ -1,7 +1,9 @@
 -- relations: everything a pattern could name, in the namespaces of users
-select c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relispartition
+select c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relispartition, e.extname
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
+left join pg_depend d on d.classid = 'pg_class'::regclass and d.objid = c.oid and d.objsubid = 0 and d.deptype = 'e'
+left join pg_extension e on e.oid = d.refobjid
 where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and n.nspname not in ('pg_catalog', 'information_schema')
   and n.nspname !~ '^pg_(toast|temp_)'
