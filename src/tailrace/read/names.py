@@ -13,12 +13,19 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
+from tailrace.errors import DefiniteError
+
 
 def short_names(tables: Iterable[str]) -> dict[str, str]:
-    """Names without their namespace, where only one table has it, and the table each stands for."""
+    """Names without their namespace, and the table each stands for: where only one table has it, in any case, and it is
+    no table's whole name."""
     tables = list(tables)
-    counts = Counter(name.partition(".")[2] for name in tables)
-    return {name.partition(".")[2]: name for name in tables if counts[name.partition(".")[2]] == 1}
+    counts = Counter(_short(name).lower() for name in tables) + Counter(name.lower() for name in tables)
+    return {_short(name): name for name in tables if counts[_short(name).lower()] == 1}
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[2]
 
 
 def named_tables(query: str, tables: Iterable[str]) -> list[str]:
@@ -29,7 +36,18 @@ def named_tables(query: str, tables: Iterable[str]) -> list[str]:
     except SqlglotError:
         return known
     used = {_written(table).lower() for each in statements if each for table in each.find_all(exp.Table)}
-    return [name for name in known if name.lower() in used or name.partition(".")[2].lower() in used]
+    used -= {part.alias.lower() for each in statements if each for part in each.find_all(exp.CTE)}
+    whole = {name.lower() for name in known} & used
+    short = {short.lower(): name for short, name in short_names(known).items()}
+    for name in used - whole - short.keys():
+        _require_one(name, [each for each in known if _short(each).lower() == name])
+    return [name for name in known if name.lower() in whole or name in {short.get(each) for each in used - whole}]
+
+
+def _require_one(name: str, candidates: list[str]) -> None:
+    """A definite error for a short name that several tables have."""
+    if len(candidates) > 1:
+        raise DefiniteError(f"several tables are called {name}", f"write the whole name: {' or '.join(candidates)}")
 
 
 def _written(table: exp.Table) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tailrace.errors import DefiniteError
 from tailrace.read.names import named_tables, short_names, with_view_names
 
 TABLES = {"public.orders", "public.customers", "audit.orders"}
@@ -42,6 +43,21 @@ def test_a_query_names_the_tables_it_means_by_full_or_short_name_in_any_case() -
         "public.orders",
         "public.Lines",
     ]
-    assert named_tables("select * from orders", tables) == ["public.orders", "sales.orders"]
+    assert named_tables("with orders as (select 1) select * from orders", tables) == []
     assert named_tables("with q as (select 1) select * from q", tables) == []
     assert named_tables("this is [ no sql", tables) == tables
+
+
+def test_a_short_name_that_another_table_has_as_its_whole_name_or_in_another_case_stands_for_none() -> None:
+    assert short_names(["audit.public.orders", "public.orders"]) == {"orders": "public.orders"}
+    assert short_names(["sales.orders", "archive.Orders", "sales.lines"]) == {"lines": "sales.lines"}
+
+
+def test_a_query_means_the_table_of_that_whole_name_and_an_unclear_name_lists_the_candidates() -> None:
+    tables = ["audit.public.orders", "public.orders", "sales.items", "archive.Items"]
+    assert named_tables("select * from public.orders", tables) == ["public.orders"]
+    assert named_tables("select * from audit.`public.orders`", tables) == ["audit.public.orders"]
+    assert named_tables("select * from orders", tables) == ["public.orders"]
+    with pytest.raises(DefiniteError, match="several tables are called items") as caught:
+        named_tables("select * from items", tables)
+    assert caught.value.hint == "write the whole name: sales.items or archive.Items"
