@@ -16,6 +16,8 @@ from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Claim, Source, SourceTable
 
+WAIT_SECONDS_MAX = 1.0
+
 logger = logging.getLogger(__name__)
 
 
@@ -58,7 +60,9 @@ class TableLook:
         sendable = [each.table for each in chosen if each.problem is None]
         # Written down before the source is changed: afterwards nothing would show the gap.
         self._book.set(decide_unsent(self._book.records, self._source.unsent(self._claim, sendable)))
-        prepared = self._source.prepare(self._claim, sendable, resume, self._waits)
+        # Later looks are taken between two batches, which must not wait: the next one tries again.
+        waiting = self._waits if starting else self._waits.at_most(WAIT_SECONDS_MAX)
+        prepared = self._source.prepare(self._claim, sendable, resume, waiting)
         self._waits.over()
         if prepared.done:
             self._tell(SourcePrepared(prepared.done))
