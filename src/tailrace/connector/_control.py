@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from tailrace.connector.events import Event, TroubleChanged
+from tailrace.errors import TransientError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
-from tailrace.source.door import Problem
+from tailrace.source.door import Problem, Waiting
 
 
 class StopRequest(BaseException):
@@ -59,6 +61,10 @@ class RunControl:
         self._stopping.wait(seconds)
 
 
+class HeldUpError(TransientError):
+    """Another process held the source up for longer than we wait."""
+
+
 class Waits:
     """What a call to the source waits for, told once, until the call is over or we are to stop."""
 
@@ -73,6 +79,17 @@ class Waits:
         if problem is not None and problem != self._told:
             self._told = problem
             self._tell(TroubleChanged(problem.message, problem.hint))
+
+    def at_most(self, seconds: float) -> Waiting:
+        """The same, but what takes longer becomes a `HeldUpError`."""
+        deadline = time.monotonic() + seconds
+
+        def wait(problem: Problem | None) -> None:
+            self(problem)
+            if time.monotonic() > deadline:
+                raise HeldUpError(problem.message if problem else "the source does not answer")
+
+        return wait
 
     def over(self) -> None:
         if self._told is not None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tailrace.connector._book import TableBook
-from tailrace.connector._control import RunControl, Waits
+from tailrace.connector._control import HeldUpError, RunControl, Waits
 from tailrace.connector._decisions import Found, decide, decide_unsent
 from tailrace.connector.events import Event, SourcePrepared
 from tailrace.errors import DefiniteError
@@ -14,7 +14,9 @@ from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Claim, Source, SourceTable
+from tailrace.source.door import Claim, Prepared, Source, SourceTable
+
+WAIT_SECONDS_MAX = 1.0
 
 
 class TableLook:
@@ -59,20 +61,34 @@ class TableLook:
         names = {each.table for each in chosen}
         absent = [t for t, r in self._book.records.items() if t not in names and r.state is not TableState.REMOVED]
         gone = set(absent) - set(self._source.describe(absent)) if absent else set()
-        sendable = [each.table for each in chosen if each.problem is None]
+        sendable = {each.table for each in chosen if each.problem is None}
+        unsent = self._source.unsent(self._claim, list(sendable))
         # Written down before the source is changed: afterwards nothing would show the gap.
-        self._book.set(decide_unsent(self._book.records, self._source.unsent(self._claim, sendable)))
-        prepared = self._source.prepare(self._claim, sendable, resume, self._waits)
+        self._book.set(decide_unsent(self._book.records, unsent))
+        prepared, held_up = self._prepare(sendable, unsent, resume, starting=starting)
+        records = self._book.records
+        known = {table: records[table].definition if table in records else None for table in sendable - held_up}
+        self.defined = self._source.define(self._claim, known)
+        found = Found(chosen, gone, prepared.refused, self.defined, self._source.why_copy)
+        decided = decide(records, found, starting=starting)
+        self._book.set({table: record for table, record in decided.items() if table not in held_up})
+        self.position = self._source.now()
+        self._due = time.monotonic() + self._settings.look_at_tables_seconds
+
+    def _prepare(
+        self, tables: set[TableId], unsent: set[TableId], resume: SourcePosition | None, *, starting: bool
+    ) -> tuple[Prepared, set[TableId]]:
+        """Let the source send the tables. Later looks are taken before a cut of the others, which must not wait: what
+        another process holds up then is left for the next look."""
+        try:
+            waiting = self._waits if starting else self._waits.at_most(WAIT_SECONDS_MAX)
+            prepared = self._source.prepare(self._claim, sorted(tables), resume, waiting)
+        except HeldUpError:
+            return Prepared([], {}), unsent
         self._waits.over()
         if prepared.done:
             self._tell(SourcePrepared(prepared.done))
-        records = self._book.records
-        known = {table: records[table].definition if table in records else None for table in sendable}
-        self.defined = self._source.define(self._claim, known)
-        found = Found(chosen, gone, prepared.refused, self.defined, self._source.why_copy)
-        self._book.set(decide(records, found, starting=starting))
-        self.position = self._source.now()
-        self._due = time.monotonic() + self._settings.look_at_tables_seconds
+        return prepared, set()
 
     def moved(self, table: TableId) -> TableSchema | None:
         """The shape of a table whose definition has moved harmlessly since its record was written."""

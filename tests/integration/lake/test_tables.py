@@ -272,3 +272,21 @@ def test_a_copy_that_waits_for_a_transaction_says_so_and_does_not_hold_up_the_ot
         assert blocker.execute(temporary).fetchone() == (0,)
     with running(settings, source_of(source), spark) as run:
         run.wait_for_state("public.later", TableState.LIVE)
+
+
+def test_a_table_that_waits_to_be_published_is_told_and_does_not_hold_up_the_others(
+    source: str, settings: ConnectorSettings, spark: SparkSession
+) -> None:
+    with running(settings, source_of(source), spark) as run, psycopg.connect(source) as blocker:
+        run.catch_up()
+        blocker.execute("lock table pg_publication_rel in exclusive mode")
+        execute(source, "create table later (id int primary key); delete from good where id = 1")
+        pid = blocker.info.backend_pid
+        run.wait_for(lambda: f"publishing the tables waits for pid {pid}" in (run.connector.status().trouble or ""))
+        for number in range(2, 5):
+            execute(source, f"delete from good where id = {number}")
+            run.catch_up()
+        assert_equal(source, spark, run.lake, GOOD)
+        blocker.rollback()
+        run.wait_for_state("public.later", TableState.LIVE)
+        run.wait_for(lambda: run.connector.status().trouble is None)

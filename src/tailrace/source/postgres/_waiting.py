@@ -52,6 +52,9 @@ class Waiter:
                 if time.monotonic() > deadline:
                     message = problem.message if problem else "the server does not answer"
                     raise TransientError(f"{message}; gave up", problem.hint if problem else None)
+        except psycopg.Error:
+            # The connection broke, and its process may be another one's by now.
+            raise
         except BaseException:
             self._cancel(conn, undo)
             raise
