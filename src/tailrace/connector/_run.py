@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
@@ -26,23 +26,22 @@ from tailrace.connector._copies import RunningCopy
 from tailrace.connector._decisions import became_live, failed, resynced
 from tailrace.connector._look import TableLook
 from tailrace.connector._messages import messages_to
+from tailrace.connector._order import order_of
 from tailrace.connector._pace import Pace
 from tailrace.connector._preflight import require_ready
-from tailrace.connector.capture import CaptureOrder, CaptureProcess
+from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
 from tailrace.errors import ResyncError, TailraceError, TransientError
 from tailrace.lake.door import TableVersion
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogOptions
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableRecord, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source
-from tailrace.source.kinds import path_of
 from tailrace.spark.session import is_running, require_java, session
 
 CONSUMER = "lake"
@@ -116,7 +115,7 @@ class Run:
         self._book = TableBook(home, self._tell)
         self._look = TableLook(settings, source, record.claim, self._book, self._control, self._tell)
         self._look.take(chosen, self._resume(), starting=True)
-        self._capture = stack.enter_context(CaptureProcess(self._order(record)))
+        self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(source, self._capture, self._tell)
         lake_format = format_named(record.format)
         spark = self._given_spark
@@ -142,23 +141,6 @@ class Run:
             record = SourceRecord(identity, claim, self._settings.format)
             home.store_source(record)
         return record
-
-    def _order(self, record: SourceRecord) -> CaptureOrder:
-        settings = self._settings
-        options = LogOptions(
-            segment_bytes_max=settings.log_segment_bytes_max,
-            quota_bytes=settings.log_quota_bytes,
-            compression=settings.log_compression,
-        )
-        return CaptureOrder(
-            source=path_of(self._source),
-            arguments=self._source.arguments,
-            claim=record.claim,
-            identity=record.identity,
-            log=str(self._home.log),
-            keep_seconds=settings.log_keep_seconds,
-            log_options=asdict(options),
-        )
 
     def _find_live(self) -> None:
         """Live tables continue from where their last version says they are; one that is not there is copied again."""

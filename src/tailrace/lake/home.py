@@ -107,9 +107,14 @@ class LakeHome:
         return self._own / "damaged" / _file_name(table.namespace) / _file_name(table.name)
 
     def table_named(self, name: str) -> TableId:
-        """The table a person means by `namespace.name` or, where only one has it, by `name`."""
+        """The table a person means by `namespace.name` or, where only one has it, by `name`. A shell may have taken the
+        quotes."""
         known = list(self.tables.load())
-        found = [table for table in known if name == str(table)] or [table for table in known if name == table.name]
+        found = (
+            [table for table in known if name == str(table)]
+            or [table for table in known if name == f"{table.namespace}.{table.name}"]
+            or [table for table in known if name == table.name and "." not in name]
+        )
         if len(found) != 1:
             what = f"several tables are called {name}" if found else f"the lake has no table {name}"
             raise DefiniteError(what, f"it has {', '.join(map(str, found or known)) or 'none yet'}")

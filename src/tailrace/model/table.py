@@ -10,13 +10,19 @@ from typing import Any
 
 @dataclass(frozen=True, order=True)
 class TableId:
-    """A table of the source. Text form: `namespace.name`."""
+    """A table of the source. Text form: `namespace.name`, a part with a dot or a quote in quotes. Another table has
+    another text."""
 
     namespace: str
     name: str
 
     def __str__(self) -> str:
-        return f"{self.namespace}.{self.name}"
+        return f"{_part(self.namespace)}.{_part(self.name)}"
+
+
+def _part(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"' if "." in name or '"' in name else name
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
+from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord
 from tailrace.read.overlay import followed, overlay
 from tailrace.source.kinds import source_class
@@ -32,9 +33,9 @@ class CutTables(Mapping[str, DataFrame]):
         self._opened: dict[str, DataFrame] = {}
 
     @property
-    def known(self) -> list[str]:
+    def known(self) -> list[TableId]:
         """Every table that the lake knows of, also those that this cut cannot show."""
-        return list(self._records)
+        return [table for table, _ in self._records.values()]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._base.tables)

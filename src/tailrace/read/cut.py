@@ -7,6 +7,7 @@ is used. A table is opened when it is first asked for, and a table in trouble tr
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +21,9 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableId
 from tailrace.read._tables import CutTables
-from tailrace.read.names import named_tables, short_names, with_view_names
+from tailrace.read.names import TableNames
 from tailrace.source.door import Source
 from tailrace.source.kinds import source_class
 
@@ -48,35 +50,35 @@ class Cut:
     spark: SparkSession
 
     def sql(self, query: str) -> DataFrame:
-        """Run Spark SQL over this cut's tables, named as in the source. Opens those that the query names."""
-        known = self.tables.known
-        views = _views(known)
-        for name in named_tables(query, known):
-            self._register(name, views[name])
-        return self.spark.sql(with_view_names(query, known))
+        """Run Spark SQL over this cut's tables, named as in the source. Opens those that the query names. A definite
+        error for a name that several tables have."""
+        names = TableNames(self.tables.known)
+        named = names.read(query)
+        if named is None:
+            # Spark understands more than we do, and has the better error message.
+            self.register()
+            return self.spark.sql(query)
+        for table in named.tables:
+            self._register(table, names.views(table))
+        return self.spark.sql(named.text)
 
     def register(self) -> None:
         """Make all tables known to the session as temporary views: `namespace.name` in backticks, and `name` alone
-        where no other namespace has it. A table that cannot be shown is not there, not even as an older cut's view."""
-        for name, views in _views(self.tables.known).items():
-            try:
-                self._register(name, views)
-            except DefiniteError:
-                for view in views:
-                    self.spark.catalog.dropTempView(view)
+        where no other table has it, in any case. A table that cannot be shown is not there, not even as an older cut's
+        view."""
+        names = TableNames(self.tables.known)
+        shown = set()
+        for table in self.tables.known:
+            with suppress(DefiniteError):
+                self._register(table, names.views(table))
+                shown |= {view.lower() for view in names.views(table)}
+        for view in names.all - shown:
+            self.spark.catalog.dropTempView(view)
 
-    def _register(self, name: str, views: list[str]) -> None:
-        frame = self.tables[name]
+    def _register(self, table: TableId, views: list[str]) -> None:
+        frame = self.tables[str(table)]
         for view in views:
             frame.createOrReplaceTempView(quote(view))
-
-
-def _views(tables: list[str]) -> dict[str, list[str]]:
-    """What each table is called in a query: its full name, and its short one where only it has that."""
-    views = {name: [name] for name in tables}
-    for short, name in short_names(tables).items():
-        views[name].append(short)
-    return views
 
 
 def cut(

@@ -1,88 +1,110 @@
 """Table names in queries: as in the source, `public.orders` or `orders`.
 
-Spark's temporary views have no namespaces, so a view is called `public.orders` as one word, and a
-query's names are put into backticks before it runs. Only names of known tables are touched; the
-rest of the query stays as the user wrote it.
+Spark's temporary views have no namespaces and fold case. So a view is called `public.orders` as one word, and a query's
+names are put into backticks before it runs. A short name that several tables have, in any case, is none's; a source
+sends no two tables whose full names differ only in case. Only names of known tables are touched; the rest of the query
+stays as the user wrote it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
 from tailrace.errors import DefiniteError
+from tailrace.lake.frames import quote
+from tailrace.model.table import TableId
+
+Edit = tuple[int, int, str]
+"""Where a name begins and ends in the query, and what to write there."""
 
 
-def short_names(tables: Iterable[str]) -> dict[str, str]:
-    """Names without their namespace, and the table each stands for: where only one table has it, in any case, and it is
-    no table's whole name."""
-    tables = list(tables)
-    counts = Counter(_short(name).lower() for name in tables) + Counter(name.lower() for name in tables)
-    return {_short(name): name for name in tables if counts[_short(name).lower()] == 1}
+@dataclass(frozen=True)
+class NamedQuery:
+    """A query in the words of Spark's views."""
+
+    text: str
+    tables: list[TableId]
+    """Those that it may mean."""
 
 
-def _short(name: str) -> str:
-    return name.partition(".")[2]
+class TableNames:
+    """What the tables of a lake are called."""
+
+    def __init__(self, tables: Iterable[TableId]) -> None:
+        self._by_full: dict[str, list[TableId]] = defaultdict(list)
+        self._by_short: dict[str, list[TableId]] = defaultdict(list)
+        for table in sorted(tables):
+            self._by_full[str(table).lower()].append(table)
+            if "." not in table.name:
+                # One word with a dot is a full name.
+                self._by_short[table.name.lower()].append(table)
+
+    def views(self, table: TableId) -> list[str]:
+        """The views that show a table: by its full name, and by its short one if only it has that."""
+        has_short = self._by_short.get(table.name.lower()) == [table]
+        return [str(table), table.name] if has_short else [str(table)]
+
+    @property
+    def all(self) -> set[str]:
+        """Every name, in lower case, also those that several tables have."""
+        return {*self._by_full, *self._by_short}
+
+    def read(self, query: str) -> NamedQuery | None:
+        """None if the query cannot be understood here. A definite error where it could mean several tables."""
+        try:
+            statements = [statement for statement in parse(query, dialect="spark") if statement]
+        except SqlglotError:
+            return None
+        tables: dict[TableId, None] = {}
+        edits: list[Edit] = []
+        for statement in statements:
+            for reference, table in self._meant(statement):
+                tables[table] = None
+                edits += _table_edit(reference, table)
+            edits += self._column_edits(statement)
+        for start, end, text in sorted(edits, reverse=True):
+            query = query[:start] + text + query[end:]
+        return NamedQuery(query, list(tables))
+
+    def _meant(self, statement: exp.Expr) -> Iterator[tuple[exp.Table, TableId]]:
+        own = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
+        for reference in statement.find_all(exp.Table):
+            if reference.catalog:
+                continue
+            written = str(TableId(reference.db, reference.name)) if reference.db else reference.name
+            tables = self._by_full.get(written.lower()) or self._by_short.get(written.lower(), [])
+            exact = [table for table in tables if str(table) == written] or tables
+            if len(exact) > 1 and written.lower() not in own:
+                raise _ambiguous(written, exact)
+            if len(exact) == 1:
+                yield reference, exact[0]
+
+    def _column_edits(self, statement: exp.Expr) -> Iterator[Edit]:
+        """`public.orders.id` is `orders.id` to Spark."""
+        for column in statement.find_all(exp.Column):
+            namespace, table = column.args.get("db"), column.args.get("table")
+            if namespace is None or table is None or column.catalog:
+                continue
+            if str(TableId(column.db, column.table)).lower() in self._by_full:
+                yield *_span(namespace, table), quote(column.table)
 
 
-def named_tables(query: str, tables: Iterable[str]) -> list[str]:
-    """Those of `tables` that the query may mean, by full or short name, in any case; all if it cannot be parsed."""
-    known = list(tables)
-    try:
-        statements = parse(query, dialect="spark")
-    except SqlglotError:
-        return known
-    used = {_written(table).lower() for each in statements if each for table in each.find_all(exp.Table)}
-    used -= {part.alias.lower() for each in statements if each for part in each.find_all(exp.CTE)}
-    whole = {name.lower() for name in known} & used
-    short = {short.lower(): name for short, name in short_names(known).items()}
-    for name in used - whole - short.keys():
-        _require_one(name, [each for each in known if _short(each).lower() == name])
-    return [name for name in known if name.lower() in whole or name in {short.get(each) for each in used - whole}]
+def _table_edit(reference: exp.Table, table: TableId) -> Iterator[Edit]:
+    """One word is a view's name already."""
+    if reference.db:
+        alias = "" if reference.alias else f" as {quote(reference.name)}"
+        yield *_span(reference.args["db"], reference.this), quote(str(table)) + alias
 
 
-def _require_one(name: str, candidates: list[str]) -> None:
-    """A definite error for a short name that several tables have."""
-    if len(candidates) > 1:
-        raise DefiniteError(f"several tables are called {name}", f"write the whole name: {' or '.join(candidates)}")
-
-
-def _written(table: exp.Table) -> str:
-    return f"{table.db}.{table.name}" if table.db else table.name
-
-
-def with_view_names(query: str, tables: Iterable[str]) -> str:
-    """The query with `namespace.name` written as the one-word view it is here."""
-    try:
-        statements = parse(query, dialect="spark")
-    except SqlglotError:
-        # Spark understands more than the parser here, and has the better error message.
-        return query
-    known = set(tables)
-    found = [edit for statement in statements if statement for edit in _edits(statement, known)]
-    for start, end, text in sorted(found, reverse=True):
-        query = query[:start] + text + query[end:]
-    return query
-
-
-def _edits(statement: exp.Expr, tables: set[str]) -> Iterator[tuple[int, int, str]]:
-    for table in statement.find_all(exp.Table):
-        name = f"{table.db}.{table.name}"
-        if table.db and name in tables:
-            alias = "" if table.alias else f" as {_quoted(table.name)}"
-            yield *_span(table.args["db"], table.this), f"{_quoted(name)}{alias}"
-    for column in statement.find_all(exp.Column):
-        namespace, table_part = column.args.get("db"), column.args.get("table")
-        if namespace is not None and table_part is not None and f"{column.db}.{column.table}" in tables:
-            yield *_span(namespace, table_part), _quoted(column.table)
+def _ambiguous(written: str, tables: Sequence[TableId]) -> DefiniteError:
+    listed = ", ".join(f"{quote(table.namespace)}.{quote(table.name)}" for table in tables)
+    return DefiniteError(f"several tables are called {written}", f"write one of {listed}")
 
 
 def _span(first: exp.Expr, last: exp.Expr) -> tuple[int, int]:
     return int(first.meta["start"]), int(last.meta["end"]) + 1
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

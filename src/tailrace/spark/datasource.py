@@ -30,7 +30,7 @@ from tailrace.lake.frames import spark_schema
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.model.change import PREFIX, change_schema
-from tailrace.model.table import TableId, TableSchema
+from tailrace.model.table import TableSchema
 from tailrace.source.kinds import source_class
 
 OPTIONS = {
@@ -108,14 +108,17 @@ class TailraceDataSource(DataSource):
         """The table's shape as it is now; a stream is started again to see a newer one."""
         if "table" not in self._given:
             return None
-        namespace, _, table = self._given["table"].rpartition(".")
+        given = self._given["table"]
+        wanted = given if "." in given else f"public.{given}"
         reader = LogReader(self._log)
         decode = source_class(reader.identity["source"]).decode
-        shape = shape_of(reader.schemas(), TableId(namespace or "public", table), (0, reader.head.position), decode)
+        known = {str(version.schema.table): version.schema.table for version in reader.schemas()}
+        shape = None
+        if wanted in known:
+            shape = shape_of(reader.schemas(), known[wanted], (0, reader.head.position), decode)
         if shape is None:
-            seen = sorted({str(version.schema.table) for version in reader.schemas()})
             raise DefiniteError(
-                f"the log has no changes of table {self._given['table']}", f"it has: {', '.join(seen) or 'none yet'}"
+                f"the log has no changes of table {given}", f"it has: {', '.join(sorted(known)) or 'none yet'}"
             )
         return with_dropped(shape)
 

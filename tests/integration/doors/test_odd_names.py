@@ -16,7 +16,7 @@ from tests.integration.doors.test_lake_tables import FORMATS, newest, stamp
 from tailrace.lake.columns import lake_columns
 from tailrace.lake.door import LakeFormat, LakeTable
 from tailrace.lake.frames import frame_of
-from tailrace.model.change import row_schema
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.table import Column, TableId, TableSchema
 
 VALUES: dict[str, Any] = {
@@ -63,9 +63,9 @@ def odd_row(number: int, schema: TableSchema, **changes: Any) -> Row:
 
 
 def states(schema: TableSchema, *rows: Row) -> pa.Table:
-    fields = [("_deleted", pa.bool_()), ("_fresh", pa.bool_()), ("_unchanged", pa.list_(pa.string()))]
-    origin = ("_origin", pa.struct([(KEY[0], pa.int32()), (KEY[1], pa.string())]))
-    plain = {"_deleted": False, "_fresh": False, "_unchanged": None, "_origin": None}
+    fields = [(DELETED, pa.bool_()), (FRESH, pa.bool_()), (UNCHANGED, pa.list_(pa.string()))]
+    origin = (ORIGIN, pa.struct([(KEY[0], pa.int32()), (KEY[1], pa.string())]))
+    plain = {DELETED: False, FRESH: False, UNCHANGED: None, ORIGIN: None}
     shape = pa.schema([*row_schema(schema), *fields, origin])
     return pa.Table.from_pylist([plain | each for each in rows], schema=shape)
 
@@ -92,9 +92,9 @@ def test_a_table_with_odd_names_lands_over_another_is_published_to_and_gets_more
     partial = odd_row(1, ODD) | {"a,b": -1} | dict.fromkeys(("it's", 'say "ü"\\', "line\n"))
     batch = states(
         ODD,
-        partial | {"_unchanged": ["it's", 'say "ü"\\', "line\n"]},
-        odd_row(2, ODD) | {"_deleted": True},
-        odd_row(4, ODD) | {"_fresh": True},
+        partial | {UNCHANGED: ["it's", 'say "ü"\\', "line\n"]},
+        odd_row(2, ODD) | {DELETED: True},
+        odd_row(4, ODD) | {FRESH: True},
     )
     table.publish(batch, ODD, stamp(1))
     rows = [odd_row(1, ODD) | {"a,b": -1}, odd_row(3, ODD), odd_row(4, ODD)]
@@ -105,11 +105,11 @@ def test_a_table_with_odd_names_lands_over_another_is_published_to_and_gets_more
     table.evolve(WIDER)
     assert_described(table, WIDER)
     for number, on_executors in enumerate((False, True), 3):
-        given = states(WIDER, odd_row(number, WIDER), odd_row(number + 10, WIDER) | {"_fresh": True})
+        given = states(WIDER, odd_row(number, WIDER), odd_row(number + 10, WIDER) | {FRESH: True})
         table.publish(frame_of(spark, given) if on_executors else given, WIDER, stamp(number))
     empty = dict.fromkeys(column.name for column in columns(20, " 2"))
     assert content(table) == [rows[0] | empty, *(odd_row(number, WIDER) for number in (3, 4, 13, 14))]
-    table.publish(states(WIDER, odd_row(9, WIDER) | {"_fresh": True}), WIDER, stamp(5), replaces_all=True)
+    table.publish(states(WIDER, odd_row(9, WIDER) | {FRESH: True}), WIDER, stamp(5), replaces_all=True)
     assert content(table) == [odd_row(9, WIDER)]
     assert_described(table, WIDER)
     table.land(frame_of(spark, pa.table({"id": pa.array([1], pa.int32())})), PLAIN, stamp(None))

@@ -15,6 +15,7 @@ from tests.integration.postgres.capturing import Capture
 from tests.postgres import wait_until
 
 from tailrace.errors import DefiniteError
+from tailrace.model.change import PREFIX
 from tailrace.model.table import TableId
 from tailrace.source.postgres.source import PostgresSource
 
@@ -47,7 +48,7 @@ def streamed(source: PostgresSource, log: Path, write: Callable[[], object], *ta
 
 
 def _row(change: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in change.items() if not name.startswith("_")}
+    return {name: value for name, value in change.items() if not name.startswith(PREFIX)}
 
 
 @pytest.fixture

@@ -89,3 +89,17 @@ def test_a_table_is_found_by_its_full_name_or_by_a_short_one_that_only_it_has(tm
         home.table_named("t")
     with pytest.raises(DefiniteError, match="no table x"):
         home.table_named("x")
+
+
+def test_a_table_with_a_dot_in_its_name_is_never_taken_for_another(tmp_path: Path) -> None:
+    home = LakeHome.create(tmp_path / "lake")
+    live, odd = TableRecord(TableState.LIVE), TableId("audit", "public.orders")
+    home.tables.store({odd: live})
+    assert home.table_named('audit."public.orders"') == odd
+    assert home.table_named("audit.public.orders") == odd, "a shell takes the quotes"
+    with pytest.raises(DefiniteError, match=r"no table public\.orders"):
+        home.table_named("public.orders")
+    home.tables.store({odd: live, TableId("audit.public", "orders"): live})
+    assert home.table_named('"audit.public".orders') == TableId("audit.public", "orders")
+    with pytest.raises(DefiniteError, match=r"several tables are called audit\.public\.orders"):
+        home.table_named("audit.public.orders")

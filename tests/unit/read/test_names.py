@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tailrace.errors import DefiniteError
-from tailrace.read.names import named_tables, short_names, with_view_names
+from tailrace.model.table import TableId
+from tailrace.read.names import NamedQuery, TableNames
 
-TABLES = {"public.orders", "public.customers", "audit.orders"}
+ORDERS, CUSTOMERS, OLD_ORDERS = TableId("public", "orders"), TableId("public", "customers"), TableId("audit", "orders")
+TABLES = [ORDERS, CUSTOMERS, OLD_ORDERS]
+
+
+def read(query: str, *tables: TableId) -> NamedQuery:
+    found = TableNames(tables).read(query)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
@@ -16,6 +24,9 @@ TABLES = {"public.orders", "public.customers", "audit.orders"}
         ("select * from public.orders", "select * from `public.orders` as `orders`"),
         ("select * from public.orders o where o.id = 1", "select * from `public.orders` o where o.id = 1"),
         ("select orders.id from public.orders", "select orders.id from `public.orders` as `orders`"),
+        ("select * from `public`.`orders`", "select * from `public.orders` as `orders`"),
+        ("select * from `public.orders`", "select * from `public.orders`"),
+        ("select * from PUBLIC.Orders", "select * from `public.orders` as `Orders`"),
         (
             "select public.orders.id from public.orders join audit.orders a using (id)",
             "select `orders`.id from `public.orders` as `orders` join `audit.orders` a using (id)",
@@ -26,38 +37,66 @@ TABLES = {"public.orders", "public.customers", "audit.orders"}
         ),
         ("select * from customers", "select * from customers"),
         ("select * from other.thing", "select * from other.thing"),
-        ("this is ( not sql", "this is ( not sql"),
+        ("select * from spark_catalog.public.orders", "select * from spark_catalog.public.orders"),
+        ("select x.public.orders.id from x", "select x.public.orders.id from x"),
     ],
 )
 def test_a_qualified_name_becomes_the_view_of_that_name_and_nothing_else_changes(query: str, expected: str) -> None:
-    assert with_view_names(query, TABLES) == expected
+    assert read(query, *TABLES).text == expected
 
 
-def test_a_name_alone_stands_for_a_table_only_where_no_other_namespace_has_it() -> None:
-    assert short_names(TABLES) == {"customers": "public.customers"}
+def test_what_cannot_be_parsed_is_left_to_spark() -> None:
+    assert TableNames(TABLES).read("this is ( not sql") is None
+
+
+def test_a_name_alone_stands_for_a_table_only_where_no_other_has_it_in_any_case() -> None:
+    others = [TableId("sales", "lines"), TableId("archive", "Lines"), TableId("public", "a.b")]
+    names = TableNames([*TABLES, *others])
+    assert names.views(CUSTOMERS) == ["public.customers", "customers"]
+    assert names.views(ORDERS) == ["public.orders"]
+    assert [names.views(table) for table in others] == [["sales.lines"], ["archive.Lines"], ['public."a.b"']]
 
 
 def test_a_query_names_the_tables_it_means_by_full_or_short_name_in_any_case() -> None:
-    tables = ["public.orders", "sales.orders", "public.Lines", "public.quiet"]
-    assert named_tables("select * from PUBLIC.Orders o join lines l using (id)", tables) == [
-        "public.orders",
-        "public.Lines",
+    tables = [ORDERS, TableId("sales", "orders"), TableId("public", "Lines"), TableId("public", "quiet")]
+    assert read("select * from PUBLIC.Orders o join lines l using (id)", *tables).tables == [
+        TableId("public", "orders"),
+        TableId("public", "Lines"),
     ]
-    assert named_tables("with orders as (select 1) select * from orders", tables) == []
-    assert named_tables("with q as (select 1) select * from q", tables) == []
-    assert named_tables("this is [ no sql", tables) == tables
+    assert read("with q as (select 1) select * from q", *tables).tables == []
+    assert read("with orders as (select 1) select * from orders", *tables).tables == []
 
 
-def test_a_short_name_that_another_table_has_as_its_whole_name_or_in_another_case_stands_for_none() -> None:
-    assert short_names(["audit.public.orders", "public.orders"]) == {"orders": "public.orders"}
-    assert short_names(["sales.orders", "archive.Orders", "sales.lines"]) == {"lines": "sales.lines"}
+def test_a_short_name_of_several_tables_is_an_error_that_lists_them() -> None:
+    tables = [TableId("sales", "orders"), TableId("archive", "Orders")]
+    with pytest.raises(DefiniteError, match="several tables are called ORDERS") as caught:
+        read("select * from ORDERS", *tables)
+    assert str(caught.value.hint) == "write one of `archive`.`Orders`, `sales`.`orders`"
+    assert read("select * from sales.orders", *tables).tables == [tables[0]]
 
 
-def test_a_query_means_the_table_of_that_whole_name_and_an_unclear_name_lists_the_candidates() -> None:
-    tables = ["audit.public.orders", "public.orders", "sales.items", "archive.Items"]
-    assert named_tables("select * from public.orders", tables) == ["public.orders"]
-    assert named_tables("select * from audit.`public.orders`", tables) == ["audit.public.orders"]
-    assert named_tables("select * from orders", tables) == ["public.orders"]
-    with pytest.raises(DefiniteError, match="several tables are called items") as caught:
-        named_tables("select * from items", tables)
-    assert caught.value.hint == "write the whole name: sales.items or archive.Items"
+def test_a_table_whose_name_is_another_s_full_name_never_answers_for_it() -> None:
+    odd = TableId("audit", "public.orders")
+    assert read("select * from public.orders", odd, ORDERS).tables == [ORDERS]
+    assert read("select * from `public.orders`", odd, ORDERS).tables == [ORDERS]
+    assert read("select * from public.orders", odd).tables == []
+    assert read("select * from `public.orders`", odd).tables == []
+    found = read("select * from audit.`public.orders` where audit.`public.orders`.id = 1", odd, ORDERS)
+    assert found.text == 'select * from `audit."public.orders"` as `public.orders` where `public.orders`.id = 1'
+    assert found.tables == [odd]
+    assert str(TableId("a.b", "c")) != str(TableId("a", "b.c"))
+
+
+def test_of_full_names_that_differ_only_in_case_the_one_that_is_written_is_meant() -> None:
+    upper = TableId("public", "Orders")
+    assert read("select * from public.orders", ORDERS, upper).tables == [ORDERS]
+    assert read("select * from public.`Orders`", ORDERS, upper).tables == [upper]
+    with pytest.raises(DefiniteError, match=r"several tables are called PUBLIC\.ORDERS"):
+        read("select * from PUBLIC.ORDERS", ORDERS, upper)
+
+
+def test_quotes_and_backticks_in_names_stay_what_they_are() -> None:
+    tick, quoted = TableId("public", "it`s"), TableId("public", 'say "x"')
+    found = read('select * from public.`it``s` join public.`say "x"` using (id)', tick, quoted)
+    assert found.tables == [tick, quoted]
+    assert found.text == ('select * from `public.it``s` as `it``s` join `public."say ""x"""` as `say "x"` using (id)')

@@ -47,8 +47,11 @@ def obstacle(kind: str, persistence: str, is_partition: bool) -> str | None:
 
 
 def matches(pattern: str, table: TableId) -> bool:
-    """A pattern with a dot is for `namespace.name`, one without for the name in any namespace."""
-    return fnmatchcase(str(table) if "." in pattern else table.name, pattern)
+    """A pattern with a dot is for `namespace.name`, one without for the name in any namespace. A shell may have taken
+    the quotes of a part that has a dot."""
+    if "." not in pattern:
+        return fnmatchcase(table.name, pattern)
+    return fnmatchcase(str(table), pattern) or fnmatchcase(f"{table.namespace}.{table.name}", pattern)
 
 
 def choose(candidates: Sequence[Candidate], include: Sequence[str], exclude: Sequence[str]) -> list[Candidate]:

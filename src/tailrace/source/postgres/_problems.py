@@ -39,7 +39,7 @@ def problems(info: TableInfo) -> list[Problem]:
     if _hides_generated(info):
         message = f"table {info.table} has replica identity full and a generated column: its updates would fail"
         found.append(Problem(message, f"alter table {quoted(info.table)} replica identity default"))
-    return found + _dotted(info.table) + _name_clashes(info)
+    return found + _name_clashes(info)
 
 
 def clashes(tables: Sequence[TableId]) -> Mapping[TableId, Problem]:
@@ -57,14 +57,6 @@ def clashes(tables: Sequence[TableId]) -> Mapping[TableId, Problem]:
         if len(twins) > 1
         for table in twins
     }
-
-
-def _dotted(table: TableId) -> list[Problem]:
-    """A lake names its tables `namespace.name`, and must be able to take that apart again."""
-    if "." not in table.namespace:
-        return []
-    message = f"table {table} is in the schema {table.namespace!r}, which has a dot in its name"
-    return [Problem(message, f"leave it out: --exclude '{table}'")]
 
 
 def _no_identity(info: TableInfo) -> Problem:
