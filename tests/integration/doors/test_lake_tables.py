@@ -182,7 +182,7 @@ def test_every_version_has_the_newest_stamp_one_without_rows_and_one_of_another_
     spark: SparkSession, table: LakeTable, on_executors: bool
 ) -> None:
     first = land(spark, table, [row(1)])
-    for seq, batch in enumerate([states(state(row(1, "changed"))), states(state(row(2), _fresh=True)), states()], 1):
+    for seq, batch in enumerate([states(state(row(1, "changed"))), states(state(row(2), fresh=True)), states()], 1):
         given = frame_of(spark.newSession(), batch) if on_executors else batch
         published = table.publish(given, SCHEMA, stamp(seq))
         assert (published, table.version()) == (first + seq, TableVersion(first + seq, stamp(seq)))

@@ -17,7 +17,7 @@ from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
 
 NEW = "ends of lines to Unicode: \u2028\x85\x1c"
-BATCH = states(state(row(1, "changed")), state(row(2), _deleted=True), state(row(9, NEW), _fresh=True))
+BATCH = states(state(row(1, "changed")), state(row(2), deleted=True), state(row(9, NEW), fresh=True))
 BEFORE, AFTER = [row(1), row(2), row(3)], [row(1, "changed"), row(3), row(9, NEW)]
 
 
