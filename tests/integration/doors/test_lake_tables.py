@@ -132,7 +132,7 @@ def test_a_landed_snapshot_is_the_whole_table_and_carries_its_stamp(spark: Spark
     assert (standing.stamp, standing.stamp and standing.stamp.position.detail) == (stamp(None), b"gtid:1-7")
 
 
-@pytest.mark.parametrize("on_executors", [False, True])
+@pytest.mark.parametrize("on_executors", [pytest.param(False, marks=pytest.mark.proof), True])
 def test_published_states_come_to_what_a_dictionary_comes_to(
     spark: SparkSession, table: LakeTable, on_executors: bool
 ) -> None:

@@ -58,6 +58,7 @@ def is_rows(file: Path) -> bool:
     return file.suffix in (".parquet", ".bin")
 
 
+@pytest.mark.proof
 def test_whatever_file_is_damaged_the_table_is_the_whole_new_version_or_the_one_before(
     spark: SparkSession, table: LakeTable, lake_format: LakeFormat, path: Path, tmp_path: Path
 ) -> None:
@@ -143,6 +144,7 @@ def test_what_is_made_durable_is_every_file_of_the_version_and_every_folder_up_t
     assert not set(synced) & {path / file for file in before}, "what was durable is not synced again"
 
 
+@pytest.mark.proof
 def test_a_damaged_checkpoint_of_delta_is_put_aside_and_its_version_stays(spark: SparkSession, path: Path) -> None:
     table = DeltaFormat().table(spark.newSession(), path)
     land(spark, table, BEFORE)
@@ -156,6 +158,7 @@ def test_a_damaged_checkpoint_of_delta_is_put_aside_and_its_version_stays(spark:
     assert (newest(table), content(table)) == (2, AFTER)
 
 
+@pytest.mark.proof
 def test_delta_forgets_the_stamps_of_old_versions_and_then_their_rows(spark: SparkSession, path: Path) -> None:
     table = DeltaFormat().table(spark.newSession(), path)
     land(spark, table, BEFORE)

@@ -60,6 +60,7 @@ ROUNDS = (
 TABLES = ("public.names", "public.more_names")
 
 
+@pytest.mark.proof
 def test_a_table_may_have_columns_called_like_ours_in_its_key_too(
     database: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_table_may_have_columns_called_like_ours_in_its_key_too(
         assert [row["_seq"] for row in found.collect()] == ["after"]
 
 
+@pytest.mark.proof
 def test_a_name_that_delta_needs_stops_its_table_until_it_is_renamed_and_one_it_cannot_add_means_a_new_copy(
     database: str, tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_role_with_three_connections_completes_a_copy(
     assert watch.seen
 
 
+@pytest.mark.proof
 def test_no_more_readers_than_are_allowed_read_at_once(
     database: str, narrow: str, settings: ConnectorSettings, spark: SparkSession
 ) -> None:

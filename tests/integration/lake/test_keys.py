@@ -62,6 +62,7 @@ def for_all_tables(script: str, nan_script: str) -> str:
     return "".join(filled + [nan_script.format(table=table) for table in WITH_NAN])
 
 
+@pytest.mark.proof
 def test_a_key_is_the_same_key_where_postgres_says_so(
     database: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
