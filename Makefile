@@ -34,7 +34,7 @@ unit: setup ## the unit tests alone, in seconds
 test: check ## everything that CI runs: the checks, then the tests, cheapest first
 	@$(call TIER,tests/unit -n 2)
 	@$(call TIER,tests/integration -n 2 --dist worksteal)
-	@$(call TIER,tests/end_to_end tests/crash -n 2 --dist worksteal)
+	@$(call TIER,tests/end_to_end/test_ugly.py tests/end_to_end tests/crash -n 2 --dist worksteal)
 
 .PHONY: proof
 proof: setup ## the long sweeps: every crash point, every damaged byte, kills at random moments

@@ -7,6 +7,7 @@ Neither side may change meanwhile: the source's writers are stopped and the lake
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -132,8 +133,9 @@ def _lake_rows(frame: DataFrame) -> Iterable[Row]:
 
 
 def _quoted(table: str) -> sql.Identifier:
-    namespace, _, name = table.partition(".")
-    return sql.Identifier(namespace, name)
+    """A table as a lake writes it: a part that has a dot or a quote in it is quoted."""
+    parts = re.findall(r'"((?:[^"]|"")*)"|([^."]+)', table)
+    return sql.Identifier(*(quoted.replace('""', '"') or plain for quoted, plain in parts))
 
 
 def _source_text(field: t.StructField) -> sql.Composable:
