@@ -22,11 +22,11 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.door import LakeFormat
 
 JAVA_MIN = 17
+HEAP_GB = (2, 8)
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -59,6 +59,8 @@ def session(lake_format: LakeFormat, log_path: Path | None = None, *, brief: boo
     builder = SparkSession.builder.master("local[*]").appName("tailrace")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    builder = builder.config("spark.driver.memory", f"{heap_gb(memory_bytes)}g")
     folder = Path(tempfile.mkdtemp(prefix="tailrace-spark-"))
     options = os.environ.get("TAILRACE_JVM_OPTIONS", BRIEF_JVM if brief else LASTING_JVM)
     builder = builder.config("spark.driver.extraJavaOptions", f'{options} "-Djava.io.tmpdir={folder}"')
@@ -75,6 +77,12 @@ def session(lake_format: LakeFormat, log_path: Path | None = None, *, brief: boo
         if folder not in log_path.parents:
             shutil.rmtree(folder, ignore_errors=True)
         raise DefiniteError(f"Spark did not start: {str(error).splitlines()[0]}", f"see {log_path}") from None
+
+
+def heap_gb(memory_bytes: int) -> int:
+    """The JVM's heap at most: a quarter of the machine's memory, within bounds. A value of 200 MB needs more than two,
+    because Spark has several copies of it at once. Memory that is not needed is not taken."""
+    return max(HEAP_GB[0], min(HEAP_GB[1], memory_bytes // 4 >> 30))
 
 
 def is_running() -> bool:
