@@ -54,6 +54,7 @@ class TableShape:
             part = records.filter(pa.array(which == index)).combine_chunks()
             for batch in part.to_batches():
                 own = self.versions[index].schema
+                _require_followable(own, self.target)
                 yield conform(self.decode_batch(batch, own), own, self.target)
 
 
@@ -98,7 +99,9 @@ def shape_of(
     # Of those valid before the range only the last is still in force in it.
     first = max((index for index, v in enumerate(mine) if v.since <= start), default=0)
     mine = mine[first:]
-    return TableShape(_target([v.schema for v in mine]), tuple(mine), decode)
+    if not mine[-1].schema.key:
+        raise ResyncError.of(table, "its key changed")
+    return TableShape(mine[-1].schema, tuple(mine), decode)
 
 
 def require_same(shape: TableShape, definition: Mapping[str, Any] | None, why_copy: WhyCopy) -> None:
@@ -110,13 +113,11 @@ def require_same(shape: TableShape, definition: Mapping[str, Any] | None, why_co
             raise ResyncError.of(shape.target.table, reason)
 
 
-def _target(schemas: list[TableSchema]) -> TableSchema:
-    newest = schemas[-1]
-    if not newest.key or any(schema.key_identities != newest.key_identities for schema in schemas):
-        raise ResyncError.of(newest.table, "its key changed")
-    for older in schemas[:-1]:
-        steps(older.columns, newest)
-    return newest
+def _require_followable(own: TableSchema, target: TableSchema) -> None:
+    """Asked of shapes that records have: one that a table had before it was copied is of no concern."""
+    if own.key_identities != target.key_identities:
+        raise ResyncError.of(target.table, "its key changed")
+    steps(own.columns, target)
 
 
 def with_dropped(shape: TableShape) -> TableShape:

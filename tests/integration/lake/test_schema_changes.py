@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
-from tests.integration.lake.equality import assert_equal
+from tests.integration.lake.equality import assert_equal, execute
 from tests.integration.postgres.test_definition import PARTITIONED, PARTITIONS_DOUBTFUL, SETUP
 from tests.running import running
 
@@ -148,3 +148,18 @@ def test_what_happens_while_it_streams_is_followed_or_copied_again(
             run.wait_for_state(f"s{number}.t", TableState.LIVE, copy=2)
         run.catch_up()
         assert_equal(database, spark, run.lake, *(f"{schema}.t" for schema in schemas))
+
+
+def test_a_shape_that_was_logged_before_a_copy_does_not_ask_for_another_one(
+    database: str, settings: ConnectorSettings, spark: SparkSession
+) -> None:
+    connector = Connector(replace(settings, once=True), source_of(database), spark)
+    execute(database, "create table t (id int primary key, v int); insert into t values (1, 1), (2, 2)")
+    _run(connector)
+    execute(database, "update t set v = 3 where id = 1")
+    execute(database, "alter table t alter v type bigint")
+    _run(connector)
+    execute(database, "update t set v = 4 where id = 2")
+    _run(connector)
+    assert connector.tables()[TableId("public", "t")].copy == 2
+    assert_equal(database, spark, settings.lake, "public.t")

@@ -21,10 +21,10 @@ UNCLEAR = "its columns changed in a way that the catalog no longer shows"
 
 def why_copy(old: Definition, new: Definition) -> str | None:
     """Why a copy made under `old` is not known to be right under `new`; None if it is. An older `new` says nothing."""
-    if new.doubt is not None:
-        return new.doubt
     if new.at <= old.at:
         return None
+    if new.doubt is not None:
+        return new.doubt
     checks: list[Callable[[Definition, Definition], str | None]] = [_names, _listed, _kept, _added, _files, _key]
     if new.partitions is not None:
         checks += [_partitions, _values, _sent]
