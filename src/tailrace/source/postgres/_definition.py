@@ -20,11 +20,10 @@ import psycopg
 from psycopg import sql
 
 from tailrace.source.postgres._lsn import Lsn
-from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
 
 QUERIES = load("definition.sql")
 
-_NAMESPACES_SINCE = 150000
 LOCK_MS_MAX = 2000
 
 
@@ -149,7 +148,7 @@ def read_definitions(
         values[relation][name] = text
     sent = {relation: (rule, listed) for relation, rule, listed in conn.execute(QUERIES["sent"], parameters)}
     namespaces: dict[int, str] = {}
-    if conn.info.server_version >= _NAMESPACES_SINCE:
+    if conn.info.server_version >= NAMESPACES_SINCE:
         namespaces = dict(conn.execute(QUERIES["sent_namespaces"], parameters).fetchall())
     partitions = _partitions(conn, parameters, known)
     whole = {}

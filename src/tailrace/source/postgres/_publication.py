@@ -17,12 +17,10 @@ from tailrace.source.door import Problem
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import TableInfo, find_tables, quoted
 from tailrace.source.postgres._connection import one_line
-from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
 from tailrace.source.postgres._waiting import Waiter, lock_holders
 
 QUERIES = load("replication.sql")
-NAMESPACES_SINCE = 150000
-"""Publications that send all tables of a namespace."""
 _VIA_ROOT = "with (publish_via_partition_root = true)"
 
 

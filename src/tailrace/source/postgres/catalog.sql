@@ -21,14 +21,7 @@ where a.attrelid = any(%(oids)s::oid[]) and a.attnum > 0 and not a.attisdropped
 order by a.attrelid, a.attnum;
 
 -- parts: where the rows of some tables are stored: in the table itself, or in its leaf partitions
-with recursive tree(root, part) as (
-  select oid, oid from unnest(%(oids)s::oid[]) as oid
-  union all
-  select tree.root, i.inhrelid
-  from tree
-  join pg_class c on c.oid = tree.part and c.relkind = 'p'
-  join pg_inherits i on i.inhparent = c.oid and coalesce(to_jsonb(i) ->> 'inhdetachpending', 'false') = 'false'
-)
+with tree
 select tree.root::bigint, c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
        c.relreplident::text, c.relpages,
        (c.relpages + coalesce(toast.relpages, 0)) * current_setting('block_size')::bigint as size_bytes,

@@ -6,42 +6,21 @@ where a.attrelid = any(%(oids)s::oid[]) and a.attnum > 0
 order by a.attrelid, a.attnum;
 
 -- missing: columns for which rows older than the column show a default, in a table or in one of its partitions
-with recursive tree(root, part) as (
-  select oid, oid from unnest(%(oids)s::oid[]) as oid
-  union all
-  select tree.root, i.inhrelid
-  from tree
-  join pg_class c on c.oid = tree.part and c.relkind = 'p'
-  join pg_inherits i on i.inhparent = c.oid and coalesce(to_jsonb(i) ->> 'inhdetachpending', 'false') = 'false'
-)
+with tree
 select distinct tree.root::bigint, a.attname
 from tree
 join pg_attribute a on a.attrelid = tree.part
 where a.atthasmissing and a.attnum > 0 and not a.attisdropped;
 
 -- files: where the rows of some tables are stored now
-with recursive tree(root, part) as (
-  select oid, oid from unnest(%(oids)s::oid[]) as oid
-  union all
-  select tree.root, i.inhrelid
-  from tree
-  join pg_class c on c.oid = tree.part and c.relkind = 'p'
-  join pg_inherits i on i.inhparent = c.oid and coalesce(to_jsonb(i) ->> 'inhdetachpending', 'false') = 'false'
-)
+with tree
 select tree.root::bigint, c.oid::bigint, c.relfilenode::bigint, c.reltoastrelid::bigint
 from tree
 join pg_class c on c.oid = tree.part and c.relkind = 'r'
 order by tree.root, c.oid;
 
 -- partitions: the partitions of some tables; when each was attached and when it was made
-with recursive tree(root, part) as (
-  select oid, oid from unnest(%(oids)s::oid[]) as oid
-  union all
-  select tree.root, i.inhrelid
-  from tree
-  join pg_class c on c.oid = tree.part and c.relkind = 'p'
-  join pg_inherits i on i.inhparent = c.oid and coalesce(to_jsonb(i) ->> 'inhdetachpending', 'false') = 'false'
-)
+with tree
 select tree.root::bigint, tree.part::bigint, i.xmin::text, made.xmin::text, c.relkind <> 'p'
 from tree
 join pg_class c on c.oid = tree.part
