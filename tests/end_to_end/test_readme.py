@@ -30,6 +30,7 @@ def _shape(text: str) -> list[str]:
     """Lines without what differs from run to run: numbers, made-up names, widths, how often progress is told."""
     words = re.sub(r"tailrace_\w+", "NAME", text)
     words = re.sub(r"[0-9A-F]+/[0-9A-F]+|\d[\d,.:]*", "#", words)
+    words = re.sub(r"# [KMG]?i?B", "# B", words)
     lines = [re.sub(r"[\s━─]+", " ", line).strip() for line in words.splitlines() if line.strip()]
     return [line for line, _ in itertools.groupby(lines)]
 

@@ -41,6 +41,7 @@ class TerminalProgress:
         self._live: Live | None = None
         self._printed_at = 0.0
         self._shown_seq = -1
+        self._status: StreamProgressed | None = None
         self._chunks_told = 0
         self._trouble: str | None = None
 
@@ -88,6 +89,7 @@ class TerminalProgress:
             case ConnectorState.STOPPED | ConnectorState.FAILED:
                 self._stop_line()
                 self._stop_bars()
+                self._print_figures()
 
     def _show_table(self, table: TableId, record: TableRecord) -> None:
         """The states a person should know of; the usual way from pending to live is told by the bars."""
@@ -125,6 +127,7 @@ class TerminalProgress:
             self._say(f"{done} of {total} chunks copied")
 
     def _show_stream(self, status: StreamProgressed) -> None:
+        self._status = status
         if self._console.is_terminal:
             if self._bars.live.is_started:
                 return
@@ -133,6 +136,12 @@ class TerminalProgress:
                 self._live.start()
             self._live.update(self._line(status))
         elif status.cut.seq != self._shown_seq and self._is_due():
+            self._print_figures()
+
+    def _print_figures(self) -> None:
+        """How far it has got, as a line that stays, unless that is there already."""
+        status = self._status
+        if not self._console.is_terminal and status is not None and status.cut.seq != self._shown_seq:
             self._shown_seq = status.cut.seq
             self._console.print("  ".join(_figures(status)), highlight=False, soft_wrap=True)
 

@@ -49,9 +49,11 @@ class Pace:
     def show_copy(self, copy: RunningCopy) -> None:
         self._tell(SnapshotProgressed(copy.progress()))
 
-    def show(self, reader: LogReader, cut: PublishedCut | None, copy: RunningCopy | None) -> None:
+    def show(
+        self, reader: LogReader, cut: PublishedCut | None, copy: RunningCopy | None, *, is_last: bool = False
+    ) -> None:
         elapsed = time.monotonic() - self._shown_at
-        if elapsed < SHOW_SECONDS:
+        if elapsed < SHOW_SECONDS and not is_last:
             return
         if copy is not None:
             self.show_copy(copy)

@@ -165,8 +165,9 @@ class Run:
         self._join()
         self._publish()
         self._acknowledge()
-        self._pace.show(self._reader, self._applier.cut, self._copy)
-        return self._settings.once and self._is_caught_up()
+        is_done = self._settings.once and self._is_caught_up()
+        self._pace.show(self._reader, self._applier.cut, self._copy, is_last=is_done)
+        return is_done
 
     def _check(self) -> None:
         """Raise what capture died of, or that we are to stop; tell what it struggles with."""

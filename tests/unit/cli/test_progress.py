@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -57,4 +58,16 @@ def test_what_is_said_is_text_and_not_markup() -> None:
         f"· {BLOCKED}",
         "· public.[red]t is errored and left out from here on: a [bold]reason",
         "· hint: a [hint]",
+    ]
+
+
+def test_without_a_terminal_the_end_says_how_far_it_got() -> None:
+    console = Console(file=(text := StringIO()), width=120)
+    earlier = replace(STATUS, cut=PublishedCut(7, SourcePosition(1), {}))
+    with TerminalProgress(console) as progress:
+        for event in (earlier, STATUS, StateChanged(ConnectorState.STOPPED)):
+            progress.show(event)
+    assert [line.split("  ")[2] for line in text.getvalue().splitlines()] == [
+        "transaction 7 of 223,456",
+        "transaction 123,456 of 223,456",
     ]
