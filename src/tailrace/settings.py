@@ -17,7 +17,8 @@ class ConnectorSettings:
     format: str = "delta"
     once: bool = False
     """Catch up to now, publish, and end."""
-    publish_every_seconds: float = 5.0
+    publish_every_seconds: float = 1.0
+    """At least so long from one publish to the next; longer where they are dear."""
     batch_bytes_max: int = 256 << 20
     """About how much of the log one batch publishes; at least one transaction."""
     chunk_bytes_max: int = 32 << 20

@@ -62,7 +62,9 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     tables: Tables = None,
     exclude: Exclude = None,
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
-    publish_every: Annotated[float, typer.Option(help="Seconds between two publishes.", min=0.1)] = 5.0,
+    publish_every: Annotated[
+        float, typer.Option(help="Seconds between two publishes at least; more where they are dear.", min=0.1)
+    ] = 1.0,
     publication: Annotated[str | None, typer.Option(help="Use this existing publication.")] = None,
     slot: Annotated[
         str | None, typer.Option(help="Use this replication slot; it is created if it is not there.")

@@ -1,4 +1,4 @@
-"""Measures and tells, a few times a second."""
+"""Measures and tells, a few times a second, and says when it pays to publish."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from tailrace.connector.events import Event, SnapshotProgressed, StreamProgresse
 from tailrace.errors import TailraceError
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
+from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Source
 
 SHOW_SECONDS = 0.5
+REST_FACTOR = 3.0
+REST_SECONDS_MAX = 30.0
 
 
 class Pace:
     """What a connector tells of its progress. One thread."""
 
-    def __init__(self, source: Source, capture: CaptureProcess, tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self, settings: ConnectorSettings, source: Source, capture: CaptureProcess, tell: Callable[[Event], None]
+    ) -> None:
+        self._settings = settings
         self._source = source
         self._capture = capture
         self._tell = tell
@@ -45,6 +51,14 @@ class Pace:
         if now != self._told:
             self._told = now
             self._tell(now or TroubleChanged(None))
+
+    def next_publish(self, begun: float, *, is_behind: bool) -> float:
+        """When the next publish is due, after one that has just ended. Most of the time is for capture and for readers;
+        what a batch costs grows less than its size, so a slow machine gets fewer of them. None waits while the log is
+        ahead by more than a batch."""
+        now = time.monotonic()
+        rest = min((now - begun) * REST_FACTOR, REST_SECONDS_MAX)
+        return now if is_behind else max(begun + self._settings.publish_every_seconds, now + rest)
 
     def show_copy(self, copy: RunningCopy) -> None:
         self._tell(SnapshotProgressed(copy.progress()))

@@ -74,7 +74,7 @@ class Run:
         self._waiting: dict[TableId, tuple[TableVersion, int | None]] = {}
         """Tables that have their rows, until the log gets to where they stand; with a transaction they surely have."""
         self._told_state: ConnectorState | None = None
-        self._published_at = -math.inf
+        self._publish_due = -math.inf
         self._acknowledged = 0
         self._target: int | None = None
         self._final_seq: int | None = None
@@ -116,7 +116,7 @@ class Run:
         self._look = TableLook(settings, source, record.claim, self._book, self._control, self._tell)
         self._look.take(chosen, self._resume(), starting=True)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
-        self._pace = Pace(source, self._capture, self._tell)
+        self._pace = Pace(settings, source, self._capture, self._tell)
         lake_format = format_named(record.format)
         spark = self._given_spark
         if spark is None:
@@ -304,7 +304,7 @@ class Run:
             try:
                 self._applier.join(self._reader, table, record, version, shown_seq)
                 self._move(table)
-                self._published_at = -math.inf
+                self._publish_due = -math.inf
             except ResyncError as error:
                 self.table_failed(table, error)
 
@@ -312,6 +312,7 @@ class Run:
         head = self._reader.refresh()
         if self._applier.is_level(head.seq, head.ordinal) or not self._is_due_to_publish():
             return
+        begun = time.monotonic()
         upto = self._next_seq(head.seq)
         if self._final_seq is not None:
             upto = min(upto, self._final_seq)
@@ -320,7 +321,7 @@ class Run:
             return
         self._leave()
         cut = self._applier.advance(self._reader, self._applier.stops_at(self._reader, upto))
-        self._published_at = time.monotonic()
+        self._publish_due = self._pace.next_publish(begun, is_behind=upto < head.seq)
         if cut is not None:
             self._tell(events.CutPublished(cut, self._source.format(cut.position)))
             self._make_live(cut)
@@ -343,7 +344,7 @@ class Run:
 
     def _is_due_to_publish(self) -> bool:
         if not self._settings.once:
-            return time.monotonic() >= self._published_at + self._settings.publish_every_seconds
+            return time.monotonic() >= self._publish_due
         # Everything at once at the end, unless a log at its quota takes the rest only when what it has is published.
         return self._final_seq is not None or self._capture.report is not None
 
