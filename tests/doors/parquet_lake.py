@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,9 +24,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import ResyncError
 from tailrace.lake.columns import comment, lake_columns
-from tailrace.lake.door import ConflictError, TableVersion
+from tailrace.lake.door import ConflictError, TableVersion, WritePart
 from tailrace.lake.files import sync
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
@@ -56,6 +57,29 @@ class ParquetFormat:
 
     def table(self, spark: SparkSession, path: Path) -> ParquetTable:
         return ParquetTable(spark, path)
+
+
+@dataclass(frozen=True)
+class ParquetDraft:
+    """Implements `Draft`. A part is its rows."""
+
+    finish: Callable[[list[pa.Table]], int]
+
+    @property
+    def write(self) -> WritePart:
+        return _part
+
+    def commit(self, parts: Iterable[pa.Table]) -> int:
+        return self.finish([part for part in parts if part is not None])
+
+
+def _part(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
+    found = list(batches)
+    return pa.Table.from_batches(found) if found else None
+
+
+def _gathered(parts: list[pa.Table], shape: pa.Schema) -> pa.Table:
+    return pa.concat_tables([part.select(shape.names).cast(shape) for part in parts] or [shape.empty_table()])
 
 
 class ParquetTable:
@@ -92,9 +116,10 @@ class ParquetTable:
             sync(self._path)
         return damaged
 
-    def land(self, rows: DataFrame, schema: TableSchema, stamp: Stamp) -> int:
+    def copy(self, schema: TableSchema, stamp: Stamp) -> ParquetDraft:
         shape = pa.schema([_field(column) for column in schema.columns])
-        return self._commit(rows.toArrow().select(list(schema.names)).cast(shape), stamp, self._newest())
+        base = self._newest()
+        return ParquetDraft(lambda rows: self._commit(_gathered(rows, shape), stamp, base))
 
     def evolve(self, schema: TableSchema) -> int:
         base = self._newest()
@@ -108,21 +133,22 @@ class ParquetTable:
         standing = self.version()
         return self._commit(rows, standing.stamp if standing else None, base)
 
-    def publish(
-        self, states: pa.Table | DataFrame, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False
-    ) -> int:
-        number = self._newest()
+    def publish(self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False) -> ParquetDraft:
+        number = self.evolve(schema)
         base = self._read(number)
-        rows = {} if replaces_all else _by_key(base.to_pylist(), schema.key)
-        folded = _fold(rows, states if isinstance(states, pa.Table) else states.toArrow(), schema)
-        self._interfere(base, number)
-        return self._commit(pa.Table.from_pylist(folded, schema=base.schema), stamp, number)
 
-    def rows_of(self, keys: pa.Table) -> pa.Table:
-        rows = self._read(self._newest())
-        wanted = _by_key(keys.to_pylist(), keys.column_names)
-        found = _by_key(rows.to_pylist(), keys.column_names)
-        return pa.Table.from_pylist([row for key, row in found.items() if key in wanted], schema=rows.schema)
+        def commit(parts: list[pa.Table]) -> int:
+            rows = {} if replaces_all else _by_key(base.to_pylist(), schema.key)
+            states = [state for part in parts for state in part.to_pylist()]
+            folded = _fold(rows, states, schema, replaces_all=replaces_all)
+            self._interfere(base, number)
+            return self._commit(pa.Table.from_pylist(folded, schema=base.schema), stamp, number)
+
+        return ParquetDraft(commit)
+
+    def maintain(self) -> int | None:
+        """A version is one file already."""
+        return None
 
     def open(self, version: int, *, keep: bool = False) -> DataFrame:
         """A local file is always ready, so `keep` changes nothing."""
@@ -180,15 +206,15 @@ class ParquetTable:
             self._commit(base, None, number)
 
 
-def _fold(base: dict[Key, Row], states: pa.Table, schema: TableSchema) -> list[Row]:
-    """The base's rows with the states laid over. A definite error where they do not fit: the base is not the one that
-    the states were made for."""
+def _fold(base: dict[Key, Row], states: list[Row], schema: TableSchema, *, replaces_all: bool) -> list[Row]:
+    """The base's rows with the states laid over. `ResyncError` where they do not fit: the base is not the one that the
+    states were made for."""
     rows = dict(base)
     upserts: dict[Key, Row] = {}
-    for state in states.to_pylist():
+    for state in states:
         key = key_of(state, schema.key)
-        if state[FRESH] and key in base:
-            raise DefiniteError(f"{schema.table}: the lake has a row {key} already", table=str(schema.table))
+        if state[FRESH] == (key in base) and not replaces_all:
+            raise _drifted(schema, key, "is there already" if state[FRESH] else "is missing")
         rows.pop(key, None)
         if not state[DELETED]:
             upserts[key] = {name: state[name] for name in schema.names} | _left_out(state, key, base, schema)
@@ -201,8 +227,13 @@ def _left_out(state: Row, key: Key, base: dict[Key, Row], schema: TableSchema) -
     origin = state.get(ORIGIN)
     old = key_of(origin, schema.key) if origin else key
     if names and old not in base:
-        raise DefiniteError(f"{schema.table}: the lake has no row {old}", table=str(schema.table))
+        raise _drifted(schema, old, "is missing")
     return {name: base[old][name] for name in names}
+
+
+def _drifted(schema: TableSchema, key: Key, what: str) -> ResyncError:
+    text = ", ".join(map(str, key))
+    return ResyncError.of(schema.table, f"the lake had drifted from the source: row {text} {what}")
 
 
 def _by_key(rows: Iterable[Row], key: Iterable[str]) -> dict[Key, Row]:

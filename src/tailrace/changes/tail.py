@@ -5,6 +5,9 @@ Publishing and live reads both start here, so they cannot disagree.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,6 +33,10 @@ class Tail:
         if self.truncated:
             changes = changes.slice(truncates[-1].as_py() + 1)
         self.states = compact(events(changes, shape.target.key, shape.target.names), shape.target.names)
+
+    def folded(self, write: Callable[[list[pa.RecordBatch]], Any]) -> list[Any]:
+        """What becomes of the states, in one part."""
+        return [write(self.states.to_batches())]
 
 
 def touched_shape(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from tailrace.changes.decoding import changes_here
-from tailrace.changes.moves import fill_moved
 from tailrace.changes.shape import TableShape, require_same
 from tailrace.changes.tail import Tail, touched_shape
+from tailrace.errors import ResyncError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import ConflictError, LakeTable
 from tailrace.lake.stamp import Stamp
@@ -20,11 +21,10 @@ from tailrace.model.cut import CutTable
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.door import Definition
-from tailrace.spark.compaction import ExecutorTail, MovedRowsError
-from tailrace.spark.task_errors import errors_received
+from tailrace.spark.compaction import ExecutorTail
 
 ATTEMPTS = 5
-DRIVER_BYTES_MAX = 16 << 20
+DRIVER_BYTES_MAX = 32 << 20
 """Up to this much of the log is decoded right here: handing it out would take longer."""
 
 
@@ -101,7 +101,7 @@ class LiveTable:
         if shape is not None:
             require_same(shape, self.definition, self.why_copy)
             stamp = Stamp(position, self.relation, self.copy, upto)
-            self._tried(lambda: self._publish_shaped(reader, upto, shape, stamp))
+            self._tried(lambda: self._publish(reader, upto, shape, stamp))
             failpoint("publish.table")
 
     def _evolve(self, schema: TableSchema) -> None:
@@ -117,30 +117,32 @@ class LiveTable:
                 if attempt == ATTEMPTS:
                     raise
 
-    def _publish_shaped(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
-        self._evolve(shape.target)
-        self._publish(reader, upto, shape, stamp)
+    def _require_standing(self) -> None:
+        """The table is where we left it. A folder put back from a backup is not."""
+        found = self.stored.version()
+        if found is None or found.stamp is None or not found.stamp.is_of(self.standing):
+            raise ResyncError.of(self.table, "its lake table is not the one that was published")
 
     def _publish(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
+        self._require_standing()
+        tail: Tail | ExecutorTail
         if reader.bytes_between(self.seq, upto) > DRIVER_BYTES_MAX:
-            try:
-                tail = ExecutorTail(self.spark, reader, shape, self.seq, upto)
-                with errors_received():
-                    version = self.stored.publish(tail.states, shape.target, stamp, replaces_all=tail.truncated)
-                self.standing = named(version, stamp)
+            tail = ExecutorTail(self.spark, reader, shape, self.seq, upto)
+        else:
+            tail = Tail(shape, changes_here(reader, self.seq, upto, shape))
+            if not tail.truncated and not tail.states.num_rows:
                 return
-            except MovedRowsError:
-                pass
-        self._publish_here(Tail(shape, changes_here(reader, self.seq, upto, shape)), stamp)
-
-    def _publish_here(self, tail: Tail, stamp: Stamp) -> None:
-        if not tail.truncated and not tail.states.num_rows:
-            return
-        states = tail.states
-        if not tail.truncated:
-            states = fill_moved(states, tail.schema, self.stored.rows_of)
-        version = self.stored.publish(states, tail.schema, stamp, replaces_all=tail.truncated)
+        draft = self.stored.publish(shape.target, stamp, replaces_all=tail.truncated)
+        version = draft.commit(tail.folded(draft.write))
         self.standing = named(version, stamp)
+        self._maintain()
+
+    def _maintain(self) -> None:
+        """Beside another writer it is left for the next time."""
+        with suppress(ConflictError):
+            version = self.stored.maintain()
+            if version is not None:
+                self.standing = replace(self.standing, version=version)
 
 
 def named(version: int, stamp: Stamp) -> CutTable:

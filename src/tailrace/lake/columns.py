@@ -19,11 +19,13 @@ def comment(column: Column) -> str:
     return f"{column.source_type} (column {column.number})"
 
 
+def of_comment(name: str, type_: str, text: str) -> Column:
+    """A lake table's column, with what its comment says of the source's."""
+    match = _COMMENT.fullmatch(text)
+    source_type, number = (match.group(1), int(match.group(2))) if match else ("", 0)
+    return Column(name, type_, source_type, number)
+
+
 def lake_columns(shape: StructType) -> list[Column]:
     """A lake table's columns, with what their comments say of the source's."""
-    found = []
-    for field in shape:
-        match = _COMMENT.fullmatch(field.metadata.get("comment", ""))
-        source_type, number = (match.group(1), int(match.group(2))) if match else ("", 0)
-        found.append(Column(field.name, field.dataType.simpleString(), source_type, number))
-    return found
+    return [of_comment(each.name, each.dataType.simpleString(), each.metadata.get("comment", "")) for each in shape]

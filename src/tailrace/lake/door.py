@@ -5,6 +5,7 @@ One implementation for each table format, in a folder of its own beside this fil
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -28,6 +29,23 @@ class TableVersion:
 
     number: int
     stamp: Stamp | None
+
+
+Part = Any
+"""What one writer contributes to a version: small, and only the table format's own code looks inside."""
+WritePart = Callable[[Iterable[pa.RecordBatch]], Part]
+"""Writes one part, in this process or on an executor. Nothing of it counts before the commit."""
+
+
+class Draft(Protocol):
+    """A version in the making. Dropping it leaves the table as it was."""
+
+    @property
+    def write(self) -> WritePart: ...
+
+    def commit(self, parts: Iterable[Part]) -> int:
+        """Make the parts one version, also without any; returns its number."""
+        ...
 
 
 class LakeTable(Protocol):
@@ -59,9 +77,20 @@ class LakeTable(Protocol):
         """
         ...
 
-    def land(self, rows: DataFrame, schema: TableSchema, stamp: Stamp) -> int:
-        """Make a snapshot's rows the table's whole content and its shape the table's. Creates the table where there is
-        none. Returns the version made."""
+    def copy(self, schema: TableSchema, stamp: Stamp) -> Draft:
+        """A version whose rows are the table's whole content and whose shape is the schema's. Creates the table where
+        there is none. Parts are written from rows."""
+        ...
+
+    def publish(self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False) -> Draft:
+        """A version that folds in compacted states, a row a key: the schema's columns and `STATE_METADATA`. The table
+        takes the schema's shape. Parts are written from states; a key is in one part only.
+
+        Every part proves its base: a key that the states call new is not in the table, any other is there once. Else a
+        `ResyncError` with the keys, and nothing of it is published.
+
+        With `replaces_all` the states are the whole content from now on, and none may take a column from an old row.
+        """
         ...
 
     def evolve(self, schema: TableSchema) -> int:
@@ -69,17 +98,9 @@ class LakeTable(Protocol):
         keep their shape. Returns the newest version."""
         ...
 
-    def publish(
-        self, states: pa.Table | DataFrame, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False
-    ) -> int:
-        """Fold in compacted states, a row a key: the schema's columns and `STATE_METADATA`. Returns the version made.
-
-        With `replaces_all` the states are the whole content from now on, and none may take a column from an old row.
-        States are in this process (a `pa.Table`) or on executors (a `DataFrame`)."""
-        ...
-
-    def rows_of(self, keys: pa.Table) -> pa.Table:
-        """The rows with these keys; `keys` has one column for each key column."""
+    def maintain(self) -> int | None:
+        """One step towards good order, if any is due: cheap, and often. No row changes, and no older version suffers.
+        Returns the version made, if one was."""
         ...
 
     def open(self, version: int, *, keep: bool = False) -> DataFrame:

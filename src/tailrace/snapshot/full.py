@@ -26,7 +26,7 @@ from tailrace.lake.door import LakeTable, TableVersion
 from tailrace.lake.stamp import Stamp
 from tailrace.model.table import TableId
 from tailrace.source.door import Chunk, Problem, SnapshotPoint, Source, SourceTable
-from tailrace.spark.chunks import ChunkPlan, read_chunks, tasks_at_once
+from tailrace.spark.chunks import ChunkPlan, copy_chunks, tasks_at_once
 from tailrace.spark.task_errors import errors_received, is_spark_gone, unexpected
 
 ATTEMPTS = 5
@@ -171,9 +171,10 @@ class FullSnapshot:
         try:
             lake_table = self._plan.open_table(table)
             plan = ChunkPlan(self._plan.source, point, self._chunks[table], self._tasks[table])
-            rows = read_chunks(self._spark, plan, schema)
+            draft = lake_table.copy(schema, stamp)
             with errors_received():
-                return TableVersion(lake_table.land(rows, schema, stamp), stamp)
+                parts = copy_chunks(self._spark, plan, schema, draft.write)
+            return TableVersion(draft.commit(parts), stamp)
         except TailraceError:
             raise
         except Exception as error:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from tailrace.lake.door import Part, WritePart
 from tailrace.lake.frames import spark_schema
 from tailrace.model.change import row_schema
 from tailrace.model.table import TableSchema
@@ -30,8 +31,28 @@ class ChunkPlan:
     tasks: int
 
 
+def copy_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema, write: WritePart) -> list[Part]:
+    """Read the chunks and write them to the lake, each where it was read: rows do not pass through Spark. A task reads
+    its chunks one after another, each on one connection."""
+    source, point = plan.source, plan.point
+
+    def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for chunk in batch.column("chunk").to_pylist():
+                with errors_sent():
+                    part = write(source.read_chunk(point, pickle.loads(chunk), schema))
+                yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part)], pa.binary())})
+
+    if len(plan.chunks) == 1:
+        # Handing out one chunk would take longer than reading it.
+        return [write(source.read_chunk(point, plan.chunks[0], schema))]
+    listed = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(plan.chunks)]
+    numbered = spark.createDataFrame(listed, "number int, chunk binary").repartitionByRange(plan.tasks, "number")
+    return [pickle.loads(row["part"]) for row in numbered.mapInArrow(copy, "part binary").collect()]
+
+
 def read_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema) -> DataFrame:
-    """The chunks' rows. A task reads its chunks one after another, each on one connection.
+    """The chunks' rows, for who wants them in Spark.
 
     Lazy: the snapshot must live until the DataFrame is used.
     """

@@ -1,15 +1,20 @@
 """Compaction of a large range on Spark's executors.
 
-    parts of the range ─ decode, events ─┬─ shuffle by key ─ compact ─ states
-                                         └─ every key's events meet in one task
+    parts of the range ─ decode, events, split by key ─┬─ Spark's shuffle ─ compact, write ─ parts of a version
+                                                       └─ every key's events meet in one task
 
-Needs no more memory than one task's share, whatever the size of the transaction. A row that changed its key and left
-columns out would need another task's events; a range that has one is refused and compacted on the driver instead.
+Rows do not travel as rows: a task hands on one Arrow blob for each task after the shuffle, and only those cross into
+the JVM. Needs no more memory than one task's share, whatever the size of the transaction.
+
+A row that changed its key and left columns out takes them from events of its old key, so the two keys must meet in one
+task. Where there are such rows, they are looked for first, and keys that are joined by moves go where one of them goes.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +27,20 @@ from tailrace.changes.decoding import decode_ranges
 from tailrace.changes.events import events
 from tailrace.changes.shape import TableShape
 from tailrace.errors import TransientError
-from tailrace.lake.frames import spark_schema
+from tailrace.lake.door import Part, WritePart
+from tailrace.lake.key_index import key_codes
 from tailrace.log.playback import read
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
-from tailrace.model.change import FROM, KEY, POS, SEQ, change_schema
+from tailrace.model.change import FROM, KEY, POS, SEQ
 from tailrace.model.kind import Kind
-from tailrace.spark.task_errors import errors_sent
+from tailrace.spark.task_errors import errors_received, errors_sent
 
-TASK_BYTES = 16 << 20
-"""About this much of the log for each task, before and after the shuffle."""
+READ_BYTES = 16 << 20
+"""About this much of the log for each task that decodes."""
+FOLD_BYTES = 48 << 20
+"""About this much of it for each task that compacts."""
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -40,55 +49,149 @@ class MovedRowsError(TransientError):
     """The range has rows that moved and left columns out."""
 
 
+@dataclass(frozen=True)
+class _Meetings:
+    """Keys that must go to the task of another: sorted codes, and the code that counts instead."""
+
+    codes: np.ndarray
+    instead: np.ndarray
+
+    def targets(self, codes: np.ndarray, tasks: int) -> np.ndarray:
+        """The task of each key."""
+        if len(self.codes):
+            places = np.minimum(self.codes.searchsorted(codes), len(self.codes) - 1)
+            codes = np.where(self.codes[places] == codes, self.instead[places], codes)
+        return ((codes * _SPREAD) >> np.uint64(32)) % np.uint64(tasks)
+
+
+NO_MEETINGS = _Meetings(np.empty(0, np.uint64), np.empty(0, np.uint64))
+
+
+@dataclass(frozen=True)
+class _Events:
+    """Reads a table's events in parts of the log; travels to executors."""
+
+    log: Path
+    shape: TableShape
+    after: int
+    upto: int
+    last_truncate: tuple[int, int] | None
+
+    def read(self, plan: Batches) -> Iterator[pa.Table]:
+        for batch in plan:
+            ranges = [ByteRange.from_json(text) for text in batch.column(1).to_pylist()]
+            for changes in decode_ranges(self.log, ranges, self.after, self.upto, self.shape):
+                kept = _after(pa.Table.from_batches([changes]), self.last_truncate)
+                yield events(kept, self.shape.target.key, self.shape.target.names)
+
+
 class ExecutorTail:
-    """The compacted changes of one table in a range, as a DataFrame. Nothing runs until it is used."""
+    """The compacted changes of one table in a range."""
 
     def __init__(self, spark: SparkSession, reader: LogReader, shape: TableShape, after: int, upto: int) -> None:
-        ranges = reader.ranges(after, upto, TASK_BYTES, shape.relations)
-        last = _last_truncate(reader.path, ranges, after, upto, shape)
+        self._spark = spark
+        self._ranges = reader.ranges(after, upto, READ_BYTES, shape.relations)
+        last = _last_truncate(reader.path, self._ranges, after, upto, shape)
         self.truncated = last is not None
-        columns = shape.target.names
-        empty = events(change_schema(shape.target).empty_table(), shape.target.key, columns)
-        plan = spark.createDataFrame([(number, each.to_json()) for number, each in enumerate(ranges)])
-        numbered = empty.rename_columns(_numbers(empty)).schema
-        found = plan.repartitionByRange(len(ranges), plan.columns[0]).mapInArrow(
-            _reader_of_events(reader.path, shape, after, upto, last), spark_schema(numbered)
-        )
-        key = numbered.names[empty.schema.get_field_index(KEY)]
-        self.states: DataFrame = found.repartition(len(ranges), key).mapInArrow(
-            _compactor(columns, empty.schema), spark_schema(compact(empty, columns).schema)
-        )
+        self._events = _Events(reader.path, shape, after, upto, last)
+        self._tasks = max(2, -(-reader.bytes_between(after, upto) // FOLD_BYTES))
+
+    def folded(self, write: WritePart) -> list[Part]:
+        """What becomes of the states, a part for each task."""
+        with errors_received():
+            try:
+                return self._run(write, NO_MEETINGS)
+            except MovedRowsError:
+                return self._run(write, self._meetings())
+
+    def _plan(self) -> DataFrame:
+        listed = [(number, each.to_json()) for number, each in enumerate(self._ranges)]
+        return self._spark.createDataFrame(listed, "number int, range string").repartitionById(len(listed), "number")
+
+    def _run(self, write: WritePart, meetings: _Meetings) -> list[Part]:
+        with errors_received():
+            blobs = self._plan().mapInArrow(_splitter(self._events, meetings, self._tasks), "task int, blob binary")
+            met = blobs.repartitionById(self._tasks, "task")
+            found = met.mapInArrow(_folder(self._events.shape.target.names, write), "part binary")
+            return [pickle.loads(row["part"]) for row in found.collect()]
+
+    def _meetings(self) -> _Meetings:
+        with errors_received():
+            found = self._plan().mapInArrow(_finder_of_moves(self._events), "old binary, new binary").collect()
+        old, new = (np.concatenate([np.frombuffer(row[name], np.uint64) for row in found]) for name in ("old", "new"))
+        return _joined(old, new)
 
 
-def _reader_of_events(
-    log: Path, shape: TableShape, after: int, upto: int, last_truncate: tuple[int, int] | None
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    def read_events(plan: Batches) -> Iterator[pa.RecordBatch]:
+def _splitter(source: _Events, meetings: _Meetings, tasks: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def split(plan: Batches) -> Iterator[pa.RecordBatch]:
         with errors_sent():
-            for batch in plan:
-                ranges = [ByteRange.from_json(text) for text in batch.column(1).to_pylist()]
-                for changes in decode_ranges(log, ranges, after, upto, shape):
-                    kept = _after(pa.Table.from_batches([changes]), last_truncate)
-                    found = events(kept, shape.target.key, shape.target.names)
-                    if found.column(FROM).null_count < found.num_rows:
-                        raise MovedRowsError("moved rows")
-                    yield from found.rename_columns(_numbers(found)).to_batches()
+            for found in source.read(plan):
+                if not len(meetings.codes) and found.column(FROM).null_count < found.num_rows:
+                    raise MovedRowsError("moved rows")
+                yield from _blobs(found, meetings.targets(_codes(found.column(KEY)), tasks), tasks)
 
-    return read_events
+    return split
 
 
-def _compactor(columns: tuple[str, ...], schema: pa.Schema) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    def compact_share(share: Batches) -> Iterator[pa.RecordBatch]:
-        batches = [batch.rename_columns(schema.names) for batch in share]
-        yield from compact(pa.Table.from_batches(batches, schema), columns).to_batches()
+def _blobs(found: pa.Table, targets: np.ndarray, tasks: int) -> Iterator[pa.RecordBatch]:
+    """The events of each task, as one binary value."""
+    order = np.argsort(targets, kind="stable")
+    ordered = found.take(pa.array(order)).combine_chunks()
+    ends = np.cumsum(np.bincount(targets.astype(np.int64), minlength=tasks))
+    for task, (begin, end) in enumerate(zip(np.r_[0, ends[:-1]].tolist(), ends.tolist(), strict=True)):
+        if end > begin:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, ordered.schema) as writer:
+                writer.write_table(ordered.slice(begin, end - begin))
+            blob = pa.array([sink.getvalue().to_pybytes()], pa.binary())
+            yield pa.RecordBatch.from_arrays([pa.array([task], pa.int32()), blob], ["task", "blob"])
 
-    return compact_share
+
+def _folder(columns: tuple[str, ...], write: WritePart) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def fold(share: Batches) -> Iterator[pa.RecordBatch]:
+        blobs = [blob for batch in share for blob in batch.column(1)]
+        if blobs:
+            with errors_sent():
+                tables = [pa.ipc.open_stream(blob.as_buffer()).read_all() for blob in blobs]
+                part = write(compact(pa.concat_tables(tables), columns).to_batches())
+            yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part)], pa.binary())})
+
+    return fold
 
 
-def _numbers(events: pa.Table) -> list[str]:
-    """Names for events on their way: pyspark takes neither a dot nor a backtick in the names that a function is given,
-    and a table's columns may have both."""
-    return [f"c{number}" for number in range(events.num_columns)]
+def _finder_of_moves(source: _Events) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def find(plan: Batches) -> Iterator[pa.RecordBatch]:
+        with errors_sent():
+            for found in source.read(plan):
+                moved = found.filter(found.column(FROM).is_valid())
+                if moved.num_rows:
+                    codes = [_codes(moved.column(name)).tobytes() for name in (FROM, KEY)]
+                    yield pa.RecordBatch.from_pydict(
+                        {name: pa.array([code], pa.binary()) for name, code in zip(("old", "new"), codes, strict=True)}
+                    )
+
+    return find
+
+
+def _codes(keys: pa.ChunkedArray) -> np.ndarray:
+    key = keys.combine_chunks()
+    return key_codes([pc.struct_field(key, [index]) for index in range(key.type.num_fields)]).first
+
+
+def _joined(old: np.ndarray, new: np.ndarray) -> _Meetings:
+    """Keys that moves join, however long the chain, go where the smallest code among them goes."""
+    codes, places = np.unique(np.r_[old, new], return_inverse=True)
+    one, other = np.split(places, 2)
+    smallest = np.arange(len(codes))
+    while True:
+        lower = np.minimum(smallest[one], smallest[other])
+        before = smallest.copy()
+        np.minimum.at(smallest, one, lower)
+        np.minimum.at(smallest, other, lower)
+        # Whoever follows another follows whom that one follows: chains halve.
+        smallest = smallest[smallest]
+        if (smallest == before).all():
+            return _Meetings(codes, codes[smallest])
 
 
 def _after(changes: pa.Table, last_truncate: tuple[int, int] | None) -> pa.Table:

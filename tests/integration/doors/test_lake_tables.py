@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -12,19 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 from tests.doors.parquet_lake import ParquetFormat, interfere_once
-from tests.postgres import wait_until
+from tests.doors.writing import copy, publish
 
-from tailrace.changes.moves import fill_moved
 from tailrace.errors import ResyncError
 from tailrace.lake import formats
 from tailrace.lake.columns import lake_columns
-from tailrace.lake.delta import table as delta_table
 from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.door import ConflictError, LakeFormat, LakeTable, TableVersion
-from tailrace.lake.frames import frame_of
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED, row_schema
 from tailrace.model.position import SourcePosition
@@ -99,8 +94,8 @@ def table(lake_format: LakeFormat, spark: SparkSession, tmp_path: Path) -> LakeT
     return lake_format.table(spark.newSession(), tmp_path / "orders")
 
 
-def land(spark: SparkSession, table: LakeTable, rows: list[Row]) -> int:
-    return table.land(frame_of(spark, pa.Table.from_pylist(rows, schema=row_schema(SCHEMA))), SCHEMA, stamp(None))
+def land(table: LakeTable, rows: list[Row]) -> int:
+    return copy(table, pa.Table.from_pylist(rows, schema=row_schema(SCHEMA)), SCHEMA, stamp(None))
 
 
 def newest(table: LakeTable) -> int:
@@ -116,29 +111,27 @@ def content(table: LakeTable, version: int | None = None) -> list[Row]:
 
 def test_a_landed_snapshot_is_the_whole_table_and_carries_its_stamp(spark: SparkSession, table: LakeTable) -> None:
     assert table.version() is None
-    assert land(spark, table, [row(1), row(2)]) == newest(table)
+    assert land(table, [row(1), row(2)]) == newest(table)
     assert content(table) == [row(1), row(2)]
     assert table.open(newest(table)).toArrow().schema.names == list(SCHEMA.names)
     found = lake_columns(table.open(newest(table)).schema)
     assert [(column.name, column.type, column.source_type, column.number) for column in found] == [
         (column.name, column.type, column.source_type, column.number) for column in SCHEMA.columns
     ]
-    land(spark, table, [row(3)])
+    land(table, [row(3)])
     assert content(table) == [row(3)]
-    land(spark, table, [])
+    land(table, [])
     assert content(table) == []
     standing = table.version()
     assert standing is not None
     assert (standing.stamp, standing.stamp and standing.stamp.position.detail) == (stamp(None), b"gtid:1-7")
 
 
-@pytest.mark.parametrize("on_executors", [pytest.param(False, marks=pytest.mark.proof), True])
-def test_published_states_come_to_what_a_dictionary_comes_to(
-    spark: SparkSession, table: LakeTable, on_executors: bool
-) -> None:
+@pytest.mark.parametrize("parts", [1, 3])
+def test_published_states_come_to_what_a_dictionary_comes_to(table: LakeTable, parts: int) -> None:
     rng = random.Random(7)
     oracle = {number: row(number, "first") for number in range(20)}
-    first = land(spark, table, list(oracle.values()))
+    first = land(table, list(oracle.values()))
     for seq in range(1, 4):
         old = sorted(oracle)
         touched = rng.sample(old, 6)
@@ -159,8 +152,7 @@ def test_published_states_come_to_what_a_dictionary_comes_to(
         for number in touched[4:]:
             del oracle[number]
         batch = states(*changed, *partial, *deleted, *moved, *fresh)
-        batch = fill_moved(batch, SCHEMA, table.rows_of)
-        table.publish(frame_of(spark, batch) if on_executors else batch, SCHEMA, stamp(seq))
+        publish(table, batch, SCHEMA, stamp(seq), parts=parts)
         standing = table.version()
         assert standing is not None
         assert standing.stamp == stamp(seq)
@@ -169,79 +161,55 @@ def test_published_states_come_to_what_a_dictionary_comes_to(
 
 
 def test_states_that_replace_all_leave_nothing_else(spark: SparkSession, table: LakeTable) -> None:
-    first = land(spark, table, [row(1), row(2)])
-    table.publish(states(state(row(2, "again"), fresh=True)), SCHEMA, stamp(1), replaces_all=True)
+    first = land(table, [row(1), row(2)])
+    publish(table, states(state(row(2, "again"), fresh=True)), SCHEMA, stamp(1), replaces_all=True)
     assert content(table) == [row(2, "again")]
-    table.publish(states(), SCHEMA, stamp(2), replaces_all=True)
+    publish(table, states(), SCHEMA, stamp(2), replaces_all=True)
     assert content(table) == []
     assert newest(table) == first + 2
 
 
-@pytest.mark.parametrize("on_executors", [False, True])
-def test_every_version_has_the_newest_stamp_one_without_rows_and_one_of_another_shape_too(
-    spark: SparkSession, table: LakeTable, on_executors: bool
-) -> None:
-    first = land(spark, table, [row(1)])
+def test_every_version_has_the_newest_stamp_one_without_rows_and_one_of_another_shape_too(table: LakeTable) -> None:
+    first = land(table, [row(1)])
     for seq, batch in enumerate([states(state(row(1, "changed"))), states(state(row(2), fresh=True)), states()], 1):
-        given = frame_of(spark.newSession(), batch) if on_executors else batch
-        published = table.publish(given, SCHEMA, stamp(seq))
+        published = publish(table, batch, SCHEMA, stamp(seq))
         assert (published, table.version()) == (first + seq, TableVersion(first + seq, stamp(seq)))
     table.evolve(replace(SCHEMA, columns=(*SCHEMA.columns, LATER)))
     assert table.version() == TableVersion(first + 4, stamp(3))
 
 
 def test_a_partial_state_without_its_old_row_changes_nothing(spark: SparkSession, table: LakeTable) -> None:
-    first = land(spark, table, [row(1)])
-    with pytest.raises(Exception, match=r"missing in the lake|the lake has no row"):
-        table.publish(states(state(row(2), unchanged=["note"])), SCHEMA, stamp(1))
+    first = land(table, [row(1)])
+    with pytest.raises(ResyncError, match="drifted from the source: row 2, a is missing"):
+        publish(table, states(state(row(2), unchanged=["note"])), SCHEMA, stamp(1))
     assert newest(table) == first
 
 
 def test_a_conflict_leaves_nothing_of_ours_and_the_second_try_succeeds(
-    spark: SparkSession, table: LakeTable, lake_format: LakeFormat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, table: LakeTable, lake_format: LakeFormat, tmp_path: Path
 ) -> None:
-    first = land(spark, table, [row(1), row(3)])
+    first = land(table, [row(1), row(3)])
     batch = states(state(row(2), fresh=True), state(row(3, "changed")))
-    with monkeypatch.context() as patches:
-        if lake_format.name == "delta":
-            rewrite_meanwhile(spark, tmp_path, patches)
-        else:
-            interfere_once(tmp_path / "orders")
-        with pytest.raises(ConflictError):
-            table.publish(batch, SCHEMA, stamp(1))
+    draft = table.publish(SCHEMA, stamp(1))
+    part = draft.write(batch.to_batches())
+    if lake_format.name == "delta":
+        spark.sql(f"alter table delta.`{tmp_path / 'orders'}` set tblproperties ('a.user' = 'was here')")
+    else:
+        interfere_once(tmp_path / "orders")
+    with pytest.raises(ConflictError):
+        draft.commit([part])
     standing = table.version()
     assert standing is not None
     assert (standing.number, standing.stamp) == (first + 1, stamp(None))
     assert content(table) == [row(1), row(3)]
-    table.publish(batch, SCHEMA, stamp(1))
+    publish(table, batch, SCHEMA, stamp(1))
     assert content(table) == [row(1), row(2), row(3, "changed")]
-
-
-def rewrite_meanwhile(spark: SparkSession, folder: Path, patches: pytest.MonkeyPatch) -> None:
-    """The next publish reads its states only when another writer has rewritten the table's files after it began."""
-    reached, done = folder / "reached", folder / "done"
-
-    def hold(_: int) -> bool:
-        reached.touch()
-        wait_until(done.exists, 60)
-        return True
-
-    def slow_frame(session: SparkSession, rows: pa.Table) -> DataFrame:
-        return frame_of(session, rows).coalesce(1).where(sf.udf(hold, "boolean", useArrow=False)("id"))
-
-    def rewrite() -> None:
-        wait_until(reached.exists, 60)
-        spark.newSession().sql(f"update delta.`{folder / 'orders'}` set note = note")
-        done.touch()
-
-    patches.setattr(delta_table, "frame_of", slow_frame)
-    threading.Thread(target=rewrite).start()
 
 
 def test_a_new_column_is_null_in_old_rows_and_a_renamed_one_keeps_its_values(
     spark: SparkSession, table: LakeTable
 ) -> None:
-    first = land(spark, table, [row(1)])
+    first = land(table, [row(1)])
     wider = replace(SCHEMA, columns=(*SCHEMA.columns, LATER))
     assert table.evolve(SCHEMA) == first == newest(table)
     assert table.evolve(wider) == first + 1
@@ -251,7 +219,7 @@ def test_a_new_column_is_null_in_old_rows_and_a_renamed_one_keeps_its_values(
     added = pa.Table.from_pylist(
         [state(row(2) | {"later": 5}, fresh=True)], schema=STATES.append(pa.field("later", pa.int32()))
     )
-    table.publish(added, wider, stamp(1))
+    publish(table, added, wider, stamp(1))
     assert content(table) == [row(1) | {"later": None}, row(2) | {"later": 5}]
     assert lake_columns(table.open(newest(table)).schema)[-1].number == 9
     renamed = replace(wider, columns=(*SCHEMA.columns, replace(LATER, name="latest")))
@@ -266,19 +234,29 @@ def test_a_new_column_is_null_in_old_rows_and_a_renamed_one_keeps_its_values(
 def test_a_column_that_the_source_dropped_goes_and_older_versions_keep_it(
     spark: SparkSession, table: LakeTable
 ) -> None:
-    first = land(spark, table, [row(1, "old"), row(2, "old")])
+    first = land(table, [row(1, "old"), row(2, "old")])
     narrower = replace(SCHEMA, columns=tuple(column for column in SCHEMA.columns if column.name != "note"))
     table.evolve(narrower)
-    table.publish(states(state(row(2))).drop_columns(["note"]), narrower, stamp(1))
+    publish(table, states(state(row(2))).drop_columns(["note"]), narrower, stamp(1))
     without = [{name: value for name, value in each.items() if name != "note"} for each in (row(1), row(2))]
     assert content(table) == without
     assert table.open(first).where("note = 'old'").count() == 2
 
 
-def test_rows_are_found_by_their_keys(spark: SparkSession, table: LakeTable) -> None:
-    land(spark, table, [row(number) for number in range(5)])
-    keys = pa.Table.from_pylist([{"id": 1, "part": "b"}, {"id": 2, "part": "b"}, {"id": 9, "part": "b"}])
-    assert table.rows_of(keys).to_pylist() == [row(1)]
+@pytest.mark.parametrize(
+    ("batch", "reason"),
+    [
+        (states(state(row(1), fresh=True)), "row 1, b is there already"),
+        (states(state(row(5))), "row 5, b is missing"),
+        (states(state(row(6), deleted=True)), "row 6, a is missing"),
+    ],
+    ids=["an insert that finds its key", "an update that finds none", "a delete that finds none"],
+)
+def test_every_publish_proves_its_base(table: LakeTable, batch: pa.Table, reason: str) -> None:
+    first = land(table, [row(1), row(2)])
+    with pytest.raises(ResyncError, match=f"the lake had drifted from the source: {reason}"):
+        publish(table, pa.concat_tables([states(state(row(2, "fine"))), batch]), SCHEMA, stamp(1))
+    assert newest(table) == first
 
 
 def test_the_format_is_found_by_its_name() -> None:

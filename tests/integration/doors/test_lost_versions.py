@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.doors.damage import DAMAGES, lose, record_syncs, zero
+from tests.doors.writing import publish
 from tests.integration.doors.test_lake_tables import FORMATS, SCHEMA, content, land, newest, row, stamp, state, states
 
 from tailrace.lake.delta.format import DeltaFormat
@@ -36,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 def table(lake_format: LakeFormat, spark: SparkSession, path: Path) -> LakeTable:
     """At version 0: what landed."""
     table = lake_format.table(spark.newSession(), path)
-    land(spark, table, BEFORE)
+    land(table, BEFORE)
     return table
 
 
@@ -63,7 +64,7 @@ def test_whatever_file_is_damaged_the_table_is_the_whole_new_version_or_the_one_
     spark: SparkSession, table: LakeTable, lake_format: LakeFormat, path: Path, tmp_path: Path
 ) -> None:
     durable = files(path)
-    table.publish(BATCH, SCHEMA, stamp(1))
+    publish(table, BATCH, SCHEMA, stamp(1))
     commit = commit_of(path, 1).relative_to(path)
     rows_read: dict[frozenset[Path], Any] = {}
     for file, damage in product(sorted(files(path) - durable), DAMAGES):
@@ -97,7 +98,7 @@ def test_after_going_back_the_same_states_can_be_published_again(
     damage: Callable[[Path], None],
     trusted: int,
 ) -> None:
-    table.publish(BATCH, SCHEMA, stamp(1))
+    publish(table, BATCH, SCHEMA, stamp(1))
     assert table.version(0) == TableVersion(0, stamp(None))
     assert table.version(1) == table.version() == TableVersion(1, stamp(1))
     assert table.version(2) is None
@@ -105,7 +106,7 @@ def test_after_going_back_the_same_states_can_be_published_again(
     table.recover(trusted, tmp_path / "aside")
     assert table.version() == TableVersion(0, stamp(None))
     assert content(table) == BEFORE
-    assert table.publish(BATCH, SCHEMA, stamp(1)) == 1
+    assert publish(table, BATCH, SCHEMA, stamp(1)) == 1
     assert content(table) == AFTER
     assert (table.recover(0, tmp_path / "aside"), newest(table)) == ([], 1)
 
@@ -114,7 +115,7 @@ def test_a_lost_version_takes_the_later_ones_with_it_and_without_any_there_is_no
     spark: SparkSession, table: LakeTable, path: Path, tmp_path: Path
 ) -> None:
     for seq in (1, 2):
-        table.publish(states(state(row(1, f"in {seq}"))), SCHEMA, stamp(seq))
+        publish(table, states(state(row(1, f"in {seq}"))), SCHEMA, stamp(seq))
     lose(commit_of(path, 1))
     table.recover(0, tmp_path / "aside")
     assert table.version() == TableVersion(0, stamp(None))
@@ -122,7 +123,7 @@ def test_a_lost_version_takes_the_later_ones_with_it_and_without_any_there_is_no
     lose(commit_of(path, 0))
     table.recover(None, tmp_path / "aside")
     assert table.version() is None
-    land(spark, table, AFTER)
+    land(table, AFTER)
     assert (newest(table), content(table)) == (0, AFTER)
 
 
@@ -136,7 +137,7 @@ def test_what_is_made_durable_is_every_file_of_the_version_and_every_folder_up_t
         set(synced) >= {path / file for file in files(path)} | {(path / file).parent for file in files(path)} | folders
     )
     before = files(path)
-    table.publish(BATCH, SCHEMA, stamp(1))
+    publish(table, BATCH, SCHEMA, stamp(1))
     synced.clear()
     table.make_durable(0)
     new = {path / file for file in files(path) - before}
@@ -147,9 +148,9 @@ def test_what_is_made_durable_is_every_file_of_the_version_and_every_folder_up_t
 @pytest.mark.proof
 def test_a_damaged_checkpoint_of_delta_is_put_aside_and_its_version_stays(spark: SparkSession, path: Path) -> None:
     table = DeltaFormat().table(spark.newSession(), path)
-    land(spark, table, BEFORE)
+    land(table, BEFORE)
     spark.sql(f"alter table delta.`{path}` set tblproperties ('delta.checkpointInterval' = '2')")
-    table.publish(BATCH, SCHEMA, stamp(1))
+    publish(table, BATCH, SCHEMA, stamp(1))
     log = path / "_delta_log"
     checkpoint = log / "00000000000000000002.checkpoint.parquet"
     zero(checkpoint)
@@ -161,7 +162,7 @@ def test_a_damaged_checkpoint_of_delta_is_put_aside_and_its_version_stays(spark:
 @pytest.mark.proof
 def test_delta_forgets_the_stamps_of_old_versions_and_then_their_rows(spark: SparkSession, path: Path) -> None:
     table = DeltaFormat().table(spark.newSession(), path)
-    land(spark, table, BEFORE)
+    land(table, BEFORE)
     spark.sql(f"alter table delta.`{path}` set tblproperties ('delta.checkpointInterval' = '2')")
     spark.sql(f"update delta.`{path}` set note = note")
     assert table.version(2) == TableVersion(2, stamp(None))

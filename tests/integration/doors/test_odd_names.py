@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.doors.writing import copy, publish
 from tests.integration.doors.test_lake_tables import FORMATS, newest, stamp
 
 from tailrace.lake.columns import lake_columns
 from tailrace.lake.door import LakeFormat, LakeTable
-from tailrace.lake.frames import frame_of
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.table import Column, TableId, TableSchema
 
@@ -80,12 +80,12 @@ def test_a_table_with_odd_names_lands_over_another_is_published_to_and_gets_more
     spark: SparkSession, lake_format: LakeFormat, tmp_path: Path
 ) -> None:
     table = lake_format.table(spark.newSession(), tmp_path / "orders")
-    table.land(frame_of(spark, pa.table({"id": pa.array([1], pa.int32())})), PLAIN, stamp(None))
+    copy(table, pa.table({"id": pa.array([1], pa.int32())}), PLAIN, stamp(None))
     wider = replace(PLAIN, columns=(*PLAIN.columns, Column("at", "timestamp_ntz", "TIMESTAMP", 2)))
     table.evolve(wider)
     assert_described(table, wider)
     rows = [odd_row(number, ODD) for number in (1, 2, 3)]
-    table.land(frame_of(spark, pa.Table.from_pylist(rows, schema=row_schema(ODD))), ODD, stamp(None))
+    copy(table, pa.Table.from_pylist(rows, schema=row_schema(ODD)), ODD, stamp(None))
     assert content(table) == rows
     assert_described(table, ODD)
 
@@ -96,23 +96,21 @@ def test_a_table_with_odd_names_lands_over_another_is_published_to_and_gets_more
         odd_row(2, ODD) | {DELETED: True},
         odd_row(4, ODD) | {FRESH: True},
     )
-    table.publish(batch, ODD, stamp(1))
+    publish(table, batch, ODD, stamp(1))
     rows = [odd_row(1, ODD) | {"a,b": -1}, odd_row(3, ODD), odd_row(4, ODD)]
     assert content(table) == rows
-    keys = pa.Table.from_pylist([{KEY[0]: 4, KEY[1]: "p"}], schema=batch.select(list(KEY)).schema)
-    assert table.rows_of(keys).to_pylist() == [odd_row(4, ODD)]
 
     table.evolve(WIDER)
     assert_described(table, WIDER)
-    for number, on_executors in enumerate((False, True), 3):
+    for number, parts in enumerate((1, 2), 3):
         given = states(WIDER, odd_row(number, WIDER), odd_row(number + 10, WIDER) | {FRESH: True})
-        table.publish(frame_of(spark, given) if on_executors else given, WIDER, stamp(number))
+        publish(table, given, WIDER, stamp(number), parts=parts)
     empty = dict.fromkeys(column.name for column in columns(20, " 2"))
     assert content(table) == [rows[0] | empty, *(odd_row(number, WIDER) for number in (3, 4, 13, 14))]
-    table.publish(states(WIDER, odd_row(9, WIDER) | {FRESH: True}), WIDER, stamp(5), replaces_all=True)
+    publish(table, states(WIDER, odd_row(9, WIDER) | {FRESH: True}), WIDER, stamp(5), replaces_all=True)
     assert content(table) == [odd_row(9, WIDER)]
     assert_described(table, WIDER)
-    table.land(frame_of(spark, pa.table({"id": pa.array([1], pa.int32())})), PLAIN, stamp(None))
+    copy(table, pa.table({"id": pa.array([1], pa.int32())}), PLAIN, stamp(None))
     assert_described(table, PLAIN)
 
 

@@ -11,38 +11,23 @@ The files are looked at directly: Spark takes half a second to say as much, for 
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from tailrace.errors import DefiniteError
+from tailrace.lake.delta._vectors import Vector, located, vector_of
 from tailrace.lake.stamp import Stamp
 
 LAST_CHECKPOINT = "_last_checkpoint"
 _NUMBERED = re.compile(r"\.?(\d{20})\.\w.*")
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
-_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
-_TO_B85 = str.maketrans(_Z85, _B85)
-_ENCODED_UUID_LETTERS = 20
-
-
-@dataclass(frozen=True)
-class Vector:
-    """A deletion vector: which rows of a file no longer count. One file may hold several."""
-
-    path: Path
-    offset: int
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -118,6 +103,11 @@ class CommitLog:
                 return found
         return None
 
+    def actions(self, version: int) -> list[Mapping[str, Any]]:
+        """FileNotFoundError when there is no commit file; a definite error when it is damaged."""
+        with _read_lines(self.commit_file(version)) as lines:
+            return [json.loads(line) for line in lines]
+
     def read(self, version: int) -> Commit:
         """FileNotFoundError when there is no commit file; a definite error when it is damaged."""
         with _read_lines(self.commit_file(version)) as lines:
@@ -129,19 +119,10 @@ class CommitLog:
 
     def _rows_file(self, add: Mapping[str, Any], removed: frozenset[Path]) -> RowsFile:
         path = self._located(add["path"])
-        return RowsFile(path, int(add["size"]), path not in removed, self._vector(add.get("deletionVector")))
-
-    def _vector(self, found: Mapping[str, Any] | None) -> Vector | None:
-        """None without one, and for one that is in the commit itself."""
-        if found is None or found["storageType"] == "i":
-            return None
-        text = found["pathOrInlineDv"]
-        path = self._located(text) if found["storageType"] == "p" else self.table / _vector_name(text)
-        return Vector(path, int(found.get("offset", 0)), int(found["sizeInBytes"]))
+        return RowsFile(path, int(add["size"]), path not in removed, vector_of(self.table, add))
 
     def _located(self, text: str) -> Path:
-        """Paths are URLs, relative to the table's folder unless they begin at the root."""
-        return self.table / unquote(urlsplit(text).path)
+        return located(self.table, text)
 
 
 @contextmanager
@@ -158,13 +139,6 @@ def _stamp_in(lines: list[str]) -> Stamp | None:
     """None for another writer's commit. ValueError for one that does not say whose it is: every commit does."""
     (info,) = [line for line in lines if line.startswith('{"commitInfo"')]
     return Stamp.from_json(json.loads(info)["commitInfo"].get("userMetadata"))
-
-
-def _vector_name(text: str) -> str:
-    """Where a deletion vector lies: a folder, if any, and 20 letters of Z85 that are a UUID."""
-    folder, encoded = text[:-_ENCODED_UUID_LETTERS], text[-_ENCODED_UUID_LETTERS:]
-    name = uuid.UUID(bytes=base64.b85decode(encoded.translate(_TO_B85)))
-    return str(Path(folder, f"deletion_vector_{name}.bin"))
 
 
 def number_of(path: Path) -> int | None:

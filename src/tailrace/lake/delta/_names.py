@@ -26,12 +26,11 @@ _TAKEN = {
 
 
 def properties(columns: Sequence[str]) -> dict[str, str]:
-    """Which features of Delta a table with these columns uses. Those that a later column may need are there from the
-    start: with column mapping any name is possible, and a rename or a drop is metadata."""
+    """Which features of Delta a table with these columns uses. With column mapping any name is possible, and a rename
+    or a drop is metadata."""
     return {
         "delta.enableDeletionVectors": "false" if _FILE_COLUMN in map(str.lower, columns) else "true",
         "delta.columnMapping.mode": "name",
-        "delta.feature.timestampNtz": "supported",
     }
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tailrace.lake.delta._commit_log import RowsFile, Vector, checksums_of
+from tailrace.lake.delta._commit_log import RowsFile, checksums_of
+from tailrace.lake.delta._vectors import Vector
 
 _PARQUET_MAGIC = b"PAR1"
 _CHECKSUMS_MAGIC = b"crc\0"

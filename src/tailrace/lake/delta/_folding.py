@@ -1,0 +1,164 @@
+"""One part of a version: some compacted states made into a file of new rows and positions of old ones.
+
+    locate   where the states' keys lie
+    prove    a key that is new must lie nowhere, any other at one place: else the lake is not the states' base
+    fill     columns that the source left out, from the old rows
+    write    the new rows
+
+Runs in this process or on an executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailrace.errors import ResyncError
+from tailrace.lake.delta._locating import Locator, Places
+from tailrace.lake.delta._metadata import Field
+from tailrace.lake.delta._rows import read_at, write_rows
+from tailrace.lake.delta._vectors import located, vector_at
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
+from tailrace.model.table import TableSchema
+
+SHOWN_KEYS = 3
+
+Action = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one writer contributes to a version."""
+
+    added: tuple[Action, ...] = ()
+    gone: Mapping[str, bytes] = field(default_factory=dict)
+    """Rows that no longer count, by the path of their file: a serialized deletion vector."""
+
+
+@dataclass(frozen=True)
+class RowsWriter:
+    """Writes rows as they come."""
+
+    table: Path
+    fields: tuple[Field, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Part:
+        added = write_rows(self.table, batches, self.fields)
+        return Part((added,) if added else ())
+
+
+@dataclass(frozen=True)
+class StatesWriter:
+    """Writes states over a base; over nothing where `files` is None."""
+
+    table: Path
+    fields: tuple[Field, ...]
+    schema: TableSchema
+    locator: Locator
+    files: tuple[Action, ...] | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Part:
+        states = pa.Table.from_batches(batches).combine_chunks() if (batches := list(batches)) else None
+        if states is None or not states.num_rows:
+            return Part()
+        if self.files is None:
+            return Part(self._write(states))
+        places = self._find(states, self.schema.key)
+        self._prove(states, places)
+        gone = {
+            self.files[number]["path"]: vector_at(places.position[places.file == number]).serialize()
+            for number in np.unique(places.file).tolist()
+        }
+        return Part(self._write(self._fill(states, places)), gone)
+
+    def _find(self, rows: pa.Table, key: Sequence[str]) -> Places:
+        assert self.files is not None
+        return self.locator.find([rows.column(name).combine_chunks() for name in key], self.files)
+
+    def _prove(self, states: pa.Table, places: Places) -> None:
+        counts = places.counts(states.num_rows)
+        fresh = states.column(FRESH).to_numpy()
+        wrong = {
+            "is there already": fresh & (counts > 0),
+            "is missing": ~fresh & (counts == 0),
+            "is there more than once": ~fresh & (counts > 1),
+        }
+        found = [f"{self._shown(states, rows)} {what}" for what, rows in wrong.items() if rows.any()]
+        if found:
+            raise ResyncError.of(self.schema.table, f"the lake had drifted from the source: {'; '.join(found)}")
+
+    def _shown(self, rows: pa.Table, chosen: np.ndarray) -> str:
+        keys = rows.select(list(self.schema.key)).filter(pa.array(chosen))
+        shown = [", ".join(map(str, row.values())) for row in keys.slice(0, SHOWN_KEYS).to_pylist()]
+        more = f" and {keys.num_rows - SHOWN_KEYS} more" if keys.num_rows > SHOWN_KEYS else ""
+        return f"row {' / '.join(shown)}{more}"
+
+    def _fill(self, states: pa.Table, places: Places) -> pa.Table:
+        """With the columns that were left out. A row that moved has them under its old key."""
+        partial = states.column(UNCHANGED).is_valid().to_numpy()
+        if not partial.any():
+            return states
+        # Each key has at most one place by now.
+        where = np.full(states.num_rows, -1)
+        where[places.which] = np.arange(len(places.which))
+        files, positions = _at(places, where)
+        origins = states.column(ORIGIN).combine_chunks()
+        moved = origins.is_valid().to_numpy(zero_copy_only=False) & partial
+        if moved.any():
+            old = pa.Table.from_struct_array(origins.filter(pa.array(moved)))
+            from_old = self._find(old, self.schema.key)
+            self._prove(_as_known(old), from_old)
+            rows = np.flatnonzero(moved)[from_old.which]
+            files[rows], positions[rows] = from_old.file, from_old.position
+        return self._filled(states, partial, files, positions)
+
+    def _filled(self, states: pa.Table, partial: np.ndarray, files: np.ndarray, positions: np.ndarray) -> pa.Table:
+        assert self.files is not None
+        left_out = states.column(UNCHANGED).combine_chunks()
+        for name in pc.unique(pc.list_flatten(left_out)).to_pylist():
+            wants = np.zeros(states.num_rows, bool)
+            wants[pc.list_parent_indices(left_out).filter(pc.equal(pc.list_flatten(left_out), name))] = True
+            wants &= partial
+            values = self._values(name, np.flatnonzero(wants), files, positions)
+            index = states.schema.get_field_index(name)
+            column = states.column(index).combine_chunks()
+            states = states.set_column(index, name, pc.replace_with_mask(column, pa.array(wants), values))
+        return states
+
+    def _values(self, name: str, rows: np.ndarray, files: np.ndarray, positions: np.ndarray) -> pa.Array:
+        """One column of the old rows."""
+        assert self.files is not None
+        wanted = next(each for each in self.fields if each.name == name)
+        order = np.argsort(files[rows], kind="stable")
+        parts = []
+        for number in np.unique(files[rows]).tolist():
+            path = located(self.table, self.files[number]["path"])
+            parts.append(read_at(path, [wanted], positions[rows[files[rows] == number]]).column(0))
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return (
+            pa.chunked_array([chunk for part in parts for chunk in part.chunks]).take(pa.array(back)).combine_chunks()
+        )
+
+    def _write(self, states: pa.Table) -> tuple[Action, ...]:
+        rows = states.filter(pc.invert(states.column(DELETED)))
+        rows = rows.sort_by([(name, "ascending") for name in self.schema.key]) if self.schema.key else rows
+        added = write_rows(self.table, rows.select(list(self.schema.names)).to_batches(), self.fields)
+        return (added,) if added else ()
+
+
+def _at(places: Places, where: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    known = where >= 0
+    files, positions = np.full(len(where), -1), np.full(len(where), -1)
+    files[known], positions[known] = places.file[where[known]], places.position[where[known]]
+    return files, positions
+
+
+def _as_known(keys: pa.Table) -> pa.Table:
+    return keys.append_column(FRESH, pa.array(np.zeros(keys.num_rows, bool)))

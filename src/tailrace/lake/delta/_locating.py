@@ -1,0 +1,169 @@
+"""Where keys lie in a Delta table: in which file, at which position.
+
+Files are passed over by the bounds of the first key column; in each that is left, the keys are looked up in the file's
+index. The index of a large file is kept on disk, in the table's folder, so that a few keys cost a few pages of it and
+not the whole key column. It is derived: whatever happens to it, it is made again.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailrace.lake.delta._metadata import Field
+from tailrace.lake.delta._rows import read_columns
+from tailrace.lake.delta._vectors import located, positions_in, read_vector
+from tailrace.lake.key_index import KeyCodes, KeyIndex, key_codes
+
+INDEX_FOLDER = "_tailrace_keys"
+"""Readers and VACUUM pass over folders that begin so."""
+SAVED_ROWS_MIN = 100_000
+REMEMBERED_ROWS_MAX = 4_000_000
+
+Action = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Meetings of wanted keys and live rows."""
+
+    which: np.ndarray
+    """Of the wanted keys."""
+    file: np.ndarray
+    """Of the files that were given."""
+    position: np.ndarray
+
+    def counts(self, wanted: int) -> np.ndarray:
+        """How many rows each wanted key has."""
+        return np.bincount(self.which, minlength=wanted)
+
+
+class Locator:
+    """Finds keys in the files of one version. Goes to executors without what it remembers."""
+
+    def __init__(self, table: Path, key: Sequence[Field]) -> None:
+        self._table = table
+        self._key = tuple(key)
+        self._remembered: OrderedDict[str, KeyIndex] = OrderedDict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_remembered": OrderedDict()}
+
+    @property
+    def physical(self) -> list[str]:
+        """The key's columns, as the files call them."""
+        return [field.physical for field in self._key]
+
+    def is_for(self, key: Sequence[Field]) -> bool:
+        return [each.physical for each in key] == self.physical
+
+    def find(self, columns: Sequence[pa.Array], files: Sequence[Action]) -> Places:
+        """Every live row that has a wanted key; `columns` are the keys' parts."""
+        codes = key_codes(columns)
+        bounds = _Bounds(columns[0], self._key[0].type)
+        found = [(np.empty(0, np.int64),) * 3]
+        for number, add in enumerate(files):
+            rows = bounds.within(*_limits(add, self._key[0])) if len(codes) else None
+            if rows is None:
+                continue
+            which, positions = self._search(add, codes, rows)
+            found.append((which, np.full(len(which), number), positions))
+        return Places(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+    def _search(self, add: Action, codes: KeyCodes, rows: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray]:
+        index = self._index(add)
+        wanted = codes if isinstance(rows, slice) else codes.take(rows)
+        which, positions = index.find(wanted)
+        if not isinstance(rows, slice):
+            which = rows[which]
+        if add.get("deletionVector") and len(positions):
+            live = ~_among(positions, positions_in(read_vector(self._table, add)))
+            which, positions = which[live], positions[live]
+        return which, positions
+
+    def _index(self, add: Action) -> KeyIndex:
+        name = add["path"]
+        index = self._remembered.pop(name, None)
+        if index is None:
+            index = self._load(add)
+        self._remembered[name] = index
+        while sum(len(each.codes) for each in self._remembered.values()) > REMEMBERED_ROWS_MAX:
+            if len(self._remembered) == 1:
+                break
+            self._remembered.popitem(last=False)
+        return index
+
+    def _load(self, add: Action) -> KeyIndex:
+        path = located(self._table, add["path"])
+        rows = json.loads(add["stats"])["numRecords"]
+        saved = self._table / INDEX_FOLDER / f"{path.name}.{self._key_name()}"
+        index = KeyIndex.load(saved, rows) if rows >= SAVED_ROWS_MIN else None
+        if index is None:
+            index = KeyIndex.of(read_columns(path, self._key))
+            if rows >= SAVED_ROWS_MIN:
+                with suppress(OSError):
+                    os.makedirs(saved.parent, exist_ok=True)
+                    index.save(saved)
+                    index = KeyIndex.load(saved, rows) or index
+        return index
+
+    def _key_name(self) -> str:
+        """Another key has other indexes."""
+        return "-".join(str(field.id) for field in self._key)
+
+
+class _Bounds:
+    """The first parts of the wanted keys, to be compared with a file's bounds."""
+
+    def __init__(self, column: pa.Array, type_: str) -> None:
+        self._is_number = type_ in ("smallint", "int", "bigint") and not column.null_count
+        self._order = np.empty(0, np.int64)
+        self._lowest, self._highest = None, None
+        if self._is_number:
+            values = column.cast(pa.int64()).to_numpy()
+            self._order = np.argsort(values, kind="stable")
+            self._sorted = values[self._order]
+        elif type_ in ("string", "date") and not column.null_count:
+            extremes = pc.min_max(column)
+            self._lowest, self._highest = extremes["min"].as_py(), extremes["max"].as_py()
+
+    def within(self, low: Any, high: Any) -> np.ndarray | slice | None:
+        """Which of the wanted may lie between two bounds; None if none can."""
+        if low is None or high is None:
+            return slice(None)
+        if self._is_number:
+            begin, end = np.searchsorted(self._sorted, low, "left"), np.searchsorted(self._sorted, high, "right")
+            return self._order[begin:end] if end > begin else None
+        if self._lowest is None or self._highest is None:
+            return slice(None)
+        if isinstance(self._lowest, datetime.date):
+            low, high = datetime.date.fromisoformat(low), datetime.date.fromisoformat(high)
+        return None if self._highest < low or self._lowest > high else slice(None)
+
+
+def _limits(add: Action, field: Field) -> tuple[Any, Any]:
+    """A file's smallest and largest value of a column, or less and more than that; None where it does not say."""
+    stats = json.loads(add["stats"])
+    if stats.get("nullCount", {}).get(field.physical, 0):
+        return None, None
+    return stats.get("minValues", {}).get(field.physical), stats.get("maxValues", {}).get(field.physical)
+
+
+def _among(values: np.ndarray, ordered: np.ndarray) -> np.ndarray:
+    """Which of the values are in an ordered array."""
+    if not len(ordered):
+        return np.zeros(len(values), bool)
+    places = np.minimum(ordered.searchsorted(values), len(ordered) - 1)
+    found: np.ndarray = ordered[places] == values
+    return found

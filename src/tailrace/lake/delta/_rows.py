@@ -1,0 +1,198 @@
+"""Files of rows: Parquet, written and read with Arrow under the names that the files have."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tailrace.lake.delta._metadata import Field
+from tailrace.model.lake_types import arrow_type
+
+ROW_GROUP_ROWS = 256 << 10
+STATISTICS_COLUMNS_MAX = 32
+"""Delta's own choice: so many columns have statistics for skipping files."""
+_TEXT_LETTERS_MAX = 32
+_LAST_LETTER = "\U0010ffff"
+_EPOCH = datetime.datetime(1970, 1, 1)
+_EPOCH_DAYS = _EPOCH.toordinal()
+
+Action = Mapping[str, Any]
+
+
+def write_rows(table: Path, batches: Iterable[pa.RecordBatch], fields: Sequence[Field]) -> Action | None:
+    """One new file, durable when this returns, as its `add` action; None without rows.
+
+    Batches have the fields' own names; columns that they lack are null.
+    """
+    schema = pa.schema([field.arrow for field in fields])
+    name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+    path = table / name
+    collected: list[Any] = []
+    rows = 0
+    writer = None
+    try:
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            if writer is None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                writer = _writer(path, schema, collected)
+            writer.write_table(physical(batch, fields, schema), row_group_size=ROW_GROUP_ROWS)
+            rows += batch.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        return None
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    return {
+        "path": name,
+        "partitionValues": {},
+        "size": path.stat().st_size,
+        "modificationTime": time.time_ns() // 1_000_000,
+        "dataChange": True,
+        "stats": json.dumps(statistics(collected[0], fields), separators=(",", ":")),
+    }
+
+
+def _writer(path: Path, schema: pa.Schema, collected: list[Any]) -> Any:
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="snappy",
+        store_decimal_as_integer=True,
+        store_schema=False,
+        write_page_checksum=True,
+        metadata_collector=collected,
+    )
+
+
+def physical(batch: pa.RecordBatch | pa.Table, fields: Sequence[Field], schema: pa.Schema) -> pa.Table:
+    """Rows as files have them."""
+    names = batch.schema.names
+    arrays = [
+        batch.column(names.index(field.name)) if field.name in names else pa.nulls(batch.num_rows, arrow.type)
+        for field, arrow in zip(fields, schema, strict=True)
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def statistics(written: Any, fields: Sequence[Field]) -> dict[str, Any]:
+    """What lets a reader skip a file, as Delta writes it."""
+    groups = [written.row_group(number) for number in range(written.num_row_groups)]
+    found: dict[str, Any] = {"numRecords": written.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    for index, field in enumerate(fields[:STATISTICS_COLUMNS_MAX]):
+        columns = [group.column(index).statistics for group in groups]
+        if any(each is None or not each.has_null_count for each in columns):
+            continue
+        found["nullCount"][field.physical] = sum(each.null_count for each in columns)
+        filled = [each for each in columns if each.num_values]
+        if not filled or not all(each.has_min_max for each in filled):
+            continue
+        low = _text(min(each.min_raw for each in filled), field.type, is_high=False)
+        high = _text(max(each.max_raw for each in filled), field.type, is_high=True)
+        if low is not None and high is not None:
+            found["minValues"][field.physical], found["maxValues"][field.physical] = low, high
+    return {**found, "tightBounds": True}
+
+
+def _text(raw: Any, type_: str, *, is_high: bool) -> Any:
+    """A bound of a column as statistics have it; None for a type, or a value, that they cannot say exactly: a reader
+    then looks into the file."""
+    match type_:
+        case "smallint" | "int" | "bigint":
+            return raw
+        case "string":
+            return _short(raw.decode() if isinstance(raw, bytes) else raw, is_high=is_high)
+        case "date":
+            days = raw + _EPOCH_DAYS
+            return datetime.date.fromordinal(days).isoformat() if 1 <= days <= datetime.date.max.toordinal() else None
+        case "timestamp" | "timestamp_ntz":
+            return _time_text(-(-raw // 1000) if is_high else raw // 1000, "Z" if type_ == "timestamp" else "")
+        case _:
+            return None
+
+
+def _time_text(milliseconds: int, zone: str) -> str | None:
+    try:
+        moment = _EPOCH + datetime.timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
+    return moment.isoformat(timespec="milliseconds") + zone
+
+
+def _short(text: str, *, is_high: bool) -> str:
+    if len(text) <= _TEXT_LETTERS_MAX:
+        return text
+    return text[:_TEXT_LETTERS_MAX] + (_LAST_LETTER if is_high else "")
+
+
+def read_columns(path: Path, fields: Sequence[Field]) -> list[pa.Array]:
+    """Whole columns of a file; a column that it does not have is null."""
+    with _opened(path) as file:
+        return _columns(file.read(columns=_present(file, fields)), fields)
+
+
+def read_at(path: Path, fields: Sequence[Field], positions: np.ndarray) -> pa.Table:
+    """Rows of a file, in the order of `positions`, under the fields' own names."""
+    parts = []
+    order = np.argsort(positions, kind="stable")
+    wanted = positions[order]
+    with _opened(path) as file:
+        begin = 0
+        for number in range(file.num_row_groups):
+            end = begin + file.metadata.row_group(number).num_rows
+            low, high = np.searchsorted(wanted, [begin, end])
+            if high > low:
+                group = file.read_row_group(number, columns=_present(file, fields))
+                parts.append(pa.table(_columns(group, fields), [f.name for f in fields]).take(wanted[low:high] - begin))
+            begin = end
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return pa.concat_tables(parts).take(pa.array(back))
+
+
+def read_batches(path: Path, fields: Sequence[Field], without: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """A file's rows but for those at some positions, under the fields' own names."""
+    with _opened(path) as file:
+        begin = 0
+        for number in range(file.num_row_groups):
+            group = file.read_row_group(number, columns=_present(file, fields))
+            kept = np.ones(group.num_rows, bool)
+            kept[without[(without >= begin) & (without < begin + group.num_rows)] - begin] = False
+            rows = pa.table(_columns(group, fields), [field.name for field in fields])
+            yield from rows.filter(pa.array(kept)).to_batches()
+            begin += group.num_rows
+
+
+def _opened(path: Path) -> Any:
+    # Spark may write times in a type of 96 bits, which Arrow would read as nanoseconds: too few for year 1 or 9999.
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+
+
+def _present(file: Any, fields: Sequence[Field]) -> list[str]:
+    return [field.physical for field in fields if field.physical in file.schema_arrow.names]
+
+
+def _columns(table: pa.Table, fields: Sequence[Field]) -> list[pa.Array]:
+    found = []
+    for field in fields:
+        type_ = arrow_type(field.type)
+        if field.physical in table.column_names:
+            column = table.column(field.physical)
+            found.append(pc.cast(column, type_).combine_chunks())
+        else:
+            found.append(pa.nulls(table.num_rows, type_))
+    return found

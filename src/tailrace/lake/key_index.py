@@ -1,0 +1,188 @@
+"""Where in a file of rows each key lies: sorted codes of the keys, and their positions.
+
+A code stands for a key: equal keys have equal codes. A key that is one whole number, date or time is its own code. Any
+other gets one of 128 bits, mixed from its values, for which two keys among 10^12 meet with a chance of 10^-14.
+
+Keys are equal as `model.key` says: -0.0 is 0.0 and NaN is NaN; null is null, for rows that are their own key.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from tailrace.lake.files import sync
+
+_SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+_FACTORS = (0xFF51AFD7ED558CCD, 0x9FB21C651E98DF25)
+_NULL_WORD = np.uint64(0xD6E8FEB86659FD93)
+_LONG_BYTES = 64
+"""Values longer than this are digested one by one; shorter ones eight bytes of all of them at a time."""
+
+
+@dataclass(frozen=True)
+class KeyCodes:
+    """The codes of some keys. `second` is the other half of a code; None where the first is all of it."""
+
+    first: np.ndarray
+    second: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def take(self, rows: np.ndarray) -> KeyCodes:
+        return KeyCodes(self.first[rows], None if self.second is None else self.second[rows])
+
+
+def key_codes(columns: Sequence[pa.Array], *, nullable: bool = False) -> KeyCodes:
+    """A code for each key, whose parts are in the columns. Where no part of any key of the table is ever null, say so:
+    codes may then be shorter."""
+    if len(columns) == 1 and _is_whole_number(columns[0].type) and not nullable:
+        return KeyCodes(_words(columns[0])[0], None)
+    halves = [np.full(len(columns[0]), seed, np.uint64) for seed in _SEEDS]
+    for column in columns:
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        for half, factor in zip(halves, _FACTORS, strict=True):
+            _mix(half, np.where(valid, np.uint64(1), _NULL_WORD), factor)
+        if _is_text(column.type):
+            _mix_text(halves, column.fill_null(b"" if pa.types.is_binary(column.type) else ""))
+        else:
+            for word in _words(column):
+                for half, factor in zip(halves, _FACTORS, strict=True):
+                    _mix(half, np.where(valid, word, np.uint64(0)), factor)
+    return KeyCodes(halves[0], halves[1])
+
+
+def _mix(half: np.ndarray, word: np.ndarray, factor: int) -> None:
+    half ^= word
+    half *= np.uint64(factor)
+    half ^= half >> np.uint64(32)
+
+
+def _is_whole_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_temporal(type_))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
+
+
+def _words(column: pa.Array) -> list[np.ndarray]:
+    """Values of a fixed size as 64-bit words. What a null has there means nothing."""
+    type_ = column.type
+    if pa.types.is_decimal(type_):
+        # Two words a value, behind an offset in values.
+        pairs = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset :][: 2 * len(column)]
+        return [pairs[0::2], pairs[1::2]]
+    if pa.types.is_floating(type_):
+        values = column.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
+        values[np.isnan(values)] = np.nan
+        return [values.view(np.uint64)]
+    if pa.types.is_boolean(type_):
+        return [column.fill_null(False).to_numpy(zero_copy_only=False).astype(np.uint64)]
+    whole = column.cast(pa.int32()) if pa.types.is_date32(type_) else column
+    values = whole.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return [values.view(np.uint64)]
+
+
+def _mix_text(halves: Sequence[np.ndarray], column: pa.Array) -> None:
+    """Mix in each value's length and bytes, eight bytes of every value at a time."""
+    offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1].astype(np.int64)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    for half, factor in zip(halves, _FACTORS, strict=True):
+        _mix(half, lengths.view(np.uint64), factor)
+    content = column.buffers()[2]
+    data = (bytes(content) if content is not None else b"") + bytes(8)
+    # One overlapping word for each byte.
+    words = np.ndarray((len(data) - 7,), np.dtype("<u8"), buffer=data, strides=(1,))
+    long = lengths > _LONG_BYTES
+    for row in np.flatnonzero(long).tolist():
+        digest = xxhash.xxh3_128_digest(data[starts[row] : starts[row] + lengths[row]])
+        for half, word in zip(halves, np.frombuffer(digest, np.uint64), strict=True):
+            half[row] ^= word
+    rows = np.flatnonzero(~long & (lengths > 0))
+    at = 0
+    while len(rows):
+        found = words[starts[rows] + at]
+        left = np.minimum(lengths[rows] - at, 8)
+        found &= np.uint64(0xFFFFFFFFFFFFFFFF) >> ((8 - left) * 8).astype(np.uint64)
+        for half, factor in zip(halves, _FACTORS, strict=True):
+            some = half[rows]
+            _mix(some, found, factor)
+            half[rows] = some
+        at += 8
+        rows = rows[lengths[rows] > at]
+
+
+@dataclass(frozen=True)
+class KeyIndex:
+    """The keys of one file of rows."""
+
+    codes: KeyCodes
+    """Sorted by their first half."""
+    positions: np.ndarray
+
+    @classmethod
+    def of(cls, columns: Sequence[pa.Array], *, nullable: bool = False) -> KeyIndex:
+        codes = key_codes(columns, nullable=nullable)
+        if len(codes) and (codes.first[1:] >= codes.first[:-1]).all():
+            return cls(codes, np.arange(len(codes), dtype=np.uint32))
+        order = np.argsort(codes.first, kind="stable")
+        return cls(codes.take(order), order.astype(np.uint32))
+
+    def find(self, wanted: KeyCodes) -> tuple[np.ndarray, np.ndarray]:
+        """Every meeting of a wanted key and a row: which of the wanted, and the row's position."""
+        # In order, neighbours are found in the same part of memory.
+        order = np.argsort(wanted.first)
+        first = self.codes.first.searchsorted(wanted.first[order], "left")
+        counts = self.codes.first.searchsorted(wanted.first[order], "right") - first
+        which = np.repeat(order, counts)
+        # For each wanted key in turn: its first place, the next one, …
+        places = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+        if self.codes.second is not None and wanted.second is not None:
+            same = self.codes.second[places] == wanted.second[which]
+            which, places = which[same], places[same]
+        return which, self.positions[places].astype(np.int64)
+
+    def save(self, path: Path) -> None:
+        """There as a whole or not at all, also after a power cut."""
+        columns = {"first": self.codes.first, "positions": self.positions}
+        if self.codes.second is not None:
+            columns["second"] = self.codes.second
+        table = pa.table({name: pa.array(values) for name, values in columns.items()})
+        draft = path.with_name(f"{path.name}.{uuid.uuid4()}.new")
+        with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        sync(draft)
+        draft.rename(path)
+
+    @classmethod
+    def load(cls, path: Path, rows: int) -> KeyIndex | None:
+        """A saved one, mapped into memory; None if there is none or it is not of so many rows."""
+        try:
+            table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        except (OSError, pa.ArrowInvalid):
+            return None
+        if table.num_rows != rows:
+            return None
+        found = {name: table.column(name).combine_chunks().to_numpy() for name in table.column_names}
+        return cls(KeyCodes(found["first"], found.get("second")), found["positions"])
+
+
+def same_rows(columns: Sequence[pa.Array]) -> np.ndarray:
+    """A number for each row, equal exactly where all columns are."""
+    codes = key_codes(columns, nullable=True)
+    halves = [codes.first] if codes.second is None else [codes.first, codes.second]
+    order = np.lexsort(halves)
+    changes = np.zeros(len(order), bool)
+    for half in halves:
+        changes[1:] |= half[order][1:] != half[order][:-1]
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(changes)
+    return numbers
