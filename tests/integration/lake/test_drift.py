@@ -1,0 +1,102 @@
+"""A lake table that is not what was published is noticed at the next publish, and copied again with the reason."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.doors.script import Insert, Script, Update
+from tests.doors.scripted import ScriptedSource
+from tests.doors.writing import publish
+from tests.running import Running, running
+
+import tailrace
+from tailrace.connector.events import TableChanged
+from tailrace.lake.delta.format import DeltaFormat
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
+from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.model.table_state import TableState
+from tailrace.settings import ConnectorSettings
+from tailrace.source import kinds
+
+ORDERS = "shop.orders"
+SCHEMA = TableSchema(
+    TableId("shop", "orders"), 1, (Column("id", "int", "INT", 1), Column("note", "string", "STRING", 2)), ("id",)
+)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
+    script = Script(tmp_path / "shop.jsonl")
+    script.create_table(ORDERS, {"id": "int", "note": "string"}, key=["id"])
+    script.transaction([Insert(ORDERS, {"id": number, "note": "new"}) for number in range(5)])
+    return script
+
+
+@pytest.fixture
+def copy(script: Script, tmp_path: Path, spark: SparkSession) -> Iterator[Running]:
+    settings = ConnectorSettings(tmp_path / "lake", publish_every_seconds=0.1)
+    with running(settings, ScriptedSource(str(script.path)), spark) as run:
+        run.catch_up()
+        yield run
+
+
+def published(spark: SparkSession, lake: Path) -> list[dict[str, Any]]:
+    frame = tailrace.cut(spark, lake, published=True, register=False).tables[ORDERS]
+    return sorted((row.asDict() for row in frame.collect()), key=lambda row: row["id"])
+
+
+def reasons(run: Running) -> list[str]:
+    changed = [event.record for event in run.events if isinstance(event, TableChanged)]
+    return [record.reason or "" for record in changed if record.state is TableState.RESYNCING]
+
+
+def test_rows_that_others_changed_and_a_folder_put_back_from_a_backup_are_repaired(
+    copy: Running, script: Script, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = copy.lake / "shop" / "orders"
+    table = f"delta.`{path}`"
+
+    def back_up_and_restore() -> None:
+        shutil.copytree(path, tmp_path / "backup")
+        script.transaction([Update(ORDERS, (4,), {"note": "after the backup"})])
+        copy.catch_up()
+        shutil.rmtree(path)
+        shutil.copytree(tmp_path / "backup", path)
+
+    ways: list[tuple[Callable[[], Any], str]] = [
+        (lambda: spark.sql(f"delete from {table} where id = 1"), "another writer's DELETE"),
+        (lambda: spark.sql(f"insert into {table} values (77, 'a user')"), "another writer's WRITE"),
+        (lambda: spark.sql(f"update {table} set note = 'a user' where id = 2"), "another writer's UPDATE"),
+        (back_up_and_restore, "its lake table is not the one that was published"),
+        (lambda: ours(copy, path), "the lake had drifted from the source: row 99 is there already"),
+    ]
+    for number, (interfere, reason) in enumerate(ways, 2):
+        interfere()
+        script.transaction([Update(ORDERS, (3,), {"note": f"{number}"}), *also(number, len(ways))])
+        copy.wait_for_state(ORDERS, TableState.LIVE, copy=number)
+        copy.catch_up()
+        assert reason in reasons(copy)[-1]
+        assert published(spark, copy.lake) == script.state(ORDERS)
+
+
+def also(number: int, ways: int) -> list[Insert]:
+    return [Insert(ORDERS, {"id": 99, "note": "the source's"})] if number == ways + 1 else []
+
+
+def ours(copy: Running, path: Path) -> None:
+    """A mistake of our own: a row that the source does not have, in a version that says it is whole."""
+    table = DeltaFormat().table(None, path)  # type: ignore[arg-type]
+    standing = table.version()
+    assert standing is not None
+    assert standing.stamp is not None
+    state = {"id": 99, "note": "nobody's", DELETED: False, FRESH: True, UNCHANGED: None, ORIGIN: None}
+    fields = [(DELETED, pa.bool_()), (FRESH, pa.bool_()), (UNCHANGED, pa.list_(pa.string()))]
+    shape = pa.schema([*row_schema(SCHEMA), *fields, (ORIGIN, pa.struct([("id", pa.int32())]))])
+    publish(table, pa.Table.from_pylist([state], schema=shape), SCHEMA, standing.stamp)
