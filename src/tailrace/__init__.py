@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tailrace.read.cut import Cut as Cut
+    from tailrace.read.cut import arrow as arrow
     from tailrace.read.cut import cut as cut
     from tailrace.spark.datasource import register as register
 
-__all__ = ["Cut", "cut", "register"]
+__all__ = ["Cut", "arrow", "cut", "register"]
 
 
 def __getattr__(name: str) -> Any:
-    """Spark is loaded when it is first asked for: capture runs without it."""
-    if name in ("Cut", "cut"):
+    """Spark is loaded when it is first asked for: capture and DuckDB run without it."""
+    if name in ("Cut", "arrow", "cut"):
         from tailrace.read import cut as module
 
         return getattr(module, name)

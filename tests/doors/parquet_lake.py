@@ -25,8 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.errors import ResyncError
-from tailrace.lake.columns import comment, lake_columns
-from tailrace.lake.door import ConflictError, TableVersion, WritePart
+from tailrace.lake.columns import comment, described
+from tailrace.lake.door import ConflictError, Scan, TableVersion, WritePart
 from tailrace.lake.files import sync
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
@@ -55,8 +55,8 @@ class ParquetFormat:
     def configure(self, builder: Any) -> Any:
         return builder
 
-    def table(self, spark: SparkSession, path: Path) -> ParquetTable:
-        return ParquetTable(spark, path)
+    def table(self, path: Path) -> ParquetTable:
+        return ParquetTable(path)
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,7 @@ def _gathered(parts: list[pa.Table], shape: pa.Schema) -> pa.Table:
 class ParquetTable:
     """Implements `LakeTable`. The whole table passes through this process."""
 
-    def __init__(self, spark: SparkSession, path: Path) -> None:
-        self._spark = spark
+    def __init__(self, path: Path) -> None:
         self._path = path
 
     def version(self, at: int | None = None) -> TableVersion | None:
@@ -123,7 +122,7 @@ class ParquetTable:
 
     def evolve(self, schema: TableSchema) -> int:
         base = self._newest()
-        needed = steps(lake_columns(self.open(base).schema), schema)
+        needed = steps(self.columns(base), schema)
         if not needed:
             return base
         rows = self._read(base).drop_columns(list(needed.drop))
@@ -150,20 +149,23 @@ class ParquetTable:
         """A version is one file already."""
         return None
 
-    def open(self, version: int, *, keep: bool = False) -> DataFrame:
+    def columns(self, version: int) -> list[Column]:
+        shape = pq.read_schema(self._file(version))
+        types = [field.dataType.simpleString() for field in spark_schema(shape)]
+        return [
+            described(field.name, lake_type, _comment(field)["comment"])
+            for field, lake_type in zip(shape, types, strict=True)
+        ]
+
+    def scan(self, version: int) -> Scan:
+        path = str(self._file(version)).replace("'", "''")
+        return Scan(f"read_parquet('{path}', can_have_nan => true)")
+
+    def open(self, spark: SparkSession, version: int, *, keep: bool = False) -> DataFrame:
         """A local file is always ready, so `keep` changes nothing."""
         shape = pq.read_schema(self._file(version))
-        frame = self._spark.read.schema(spark_schema(shape)).parquet(str(self._file(version)))
+        frame = spark.read.schema(spark_schema(shape)).parquet(str(self._file(version)))
         return frame.select([sf.col(_quote(field.name)).alias(field.name, metadata=_comment(field)) for field in shape])
-
-    def _is_whole(self, version: int) -> bool:
-        """The tables are small: what was trusted is read again too."""
-        try:
-            self._read(version)
-            json.loads((self._folder(version) / "stamp.json").read_text())
-        except (OSError, ValueError, pa.ArrowException):
-            return False
-        return True
 
     def _stamp(self, version: int) -> Stamp | None:
         return Stamp.from_json((self._folder(version) / "stamp.json").read_text())
@@ -180,6 +182,15 @@ class ParquetTable:
 
     def _file(self, version: int) -> Path:
         return self._folder(version) / "rows.parquet"
+
+    def _is_whole(self, version: int) -> bool:
+        """The tables are small: what was trusted is read again too."""
+        try:
+            self._read(version)
+            json.loads((self._folder(version) / "stamp.json").read_text())
+        except (OSError, ValueError, pa.ArrowException):
+            return False
+        return True
 
     def _read(self, version: int) -> pa.Table:
         return pq.ParquetFile(self._file(version), page_checksum_verification=True).read()

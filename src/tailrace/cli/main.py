@@ -137,27 +137,38 @@ def _stop_on_signal(stop: Callable[[], None]) -> None:
     signal.signal(signal.SIGTERM, handle)
 
 
+class EngineName(StrEnum):
+    """Who answers a query."""
+
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
 @app.command()
-def query(
+def query(  # noqa: PLR0913, PLR0917  each is an option
     lake: Lake,
-    sql: Annotated[str, typer.Argument(help="Spark SQL; tables are named as in the source.")],
+    sql: Annotated[str, typer.Argument(help="SQL of the engine; tables are named as in the source.")],
     published: Annotated[
         bool, typer.Option("--published", help="The last published cut, not the newest commit.")
     ] = False,
     as_of: Annotated[str | None, typer.Option(help="The state as of a position (0/16B3748) or a time, UTC.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Ask again at every new cut, until Ctrl-C.")] = False,
+    engine: Annotated[
+        EngineName, typer.Option(help="Who answers: DuckDB at once, or Spark, which takes its time to start.")
+    ] = EngineName.DUCKDB,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values with a header.")] = False,
 ) -> None:
-    """Run Spark SQL over all tables of one cut.
+    """Run SQL over all tables of one cut.
 
     Every table shows the same commit of the source: the newest in the log by default, about a second old while
     `tailrace sync` runs.
     """
     with shown_errors():
-        from tailrace.cli.query import Format, run_query
+        from tailrace.cli.query import Format, Query, run_query
 
         style = Format.JSON if json else Format.CSV if csv else Format.TABLE
-        run_query(lake, sql, published, as_of, style)
+        run_query(Query(lake, sql, engine is EngineName.SPARK, style, published, as_of), follow=follow)
 
 
 @app.command()

@@ -1,16 +1,20 @@
-"""`tailrace query`: one SQL statement over one cut, printed."""
+"""`tailrace query`: one SQL statement over one cut, or over every new one, printed."""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
-from enum import Enum
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row
 from rich.console import Console
 from rich.table import Table
 
@@ -18,12 +22,13 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.read.cut import Cut, cut
-from tailrace.spark.session import session
 
 ROWS_SHOWN = 1000
+FOLLOW_SECONDS = 0.1
+"""How often to look for a new cut. To look reads two small files."""
 
 
-class Format(Enum):
+class Format(StrEnum):
     """How rows are printed."""
 
     TABLE = "table"
@@ -31,59 +36,149 @@ class Format(Enum):
     CSV = "csv"
 
 
-def run_query(lake: Path, sql: str, published: bool, as_of: str | None, style: Format) -> None:
-    """Print the rows; the cut they are from goes to standard error."""
-    if published and as_of is not None:
-        raise DefiniteError("--published and --as-of exclude each other", "leave one out")
-    home = LakeHome.find(lake)
+@dataclass(frozen=True)
+class Query:
+    """What was asked, of which lake."""
+
+    lake: Path
+    sql: str
+    in_spark: bool
+    style: Format
+    published: bool = False
+    as_of: str | None = None
+
+    def cut(self, session: Any) -> Cut[Any]:
+        return cut(session, self.lake, published=self.published, as_of=self.as_of, register=False)
+
+
+def run_query(query: Query, *, follow: bool = False) -> None:
+    """Print the rows; the cut they are from goes to standard error. With `follow`, again for every new cut until
+    Ctrl-C."""
+    if query.as_of is not None and (query.published or follow):
+        other = "--published" if query.published else "--follow"
+        raise DefiniteError(f"{other} and --as-of exclude each other", "leave one out")
+    home = LakeHome.find(query.lake)
+    with _session(query, home) as session, _quiet_when_unread():
+        found = query.cut(session)
+        answer(query, found)
+        if follow:
+            _follow(query, found, session)
+
+
+def _follow(query: Query, shown: Cut[Any], session: Any) -> None:
+    try:
+        while True:
+            found = query.cut(session)
+            if (found.seq, found.tables.copies) == (shown.seq, shown.tables.copies):
+                time.sleep(FOLLOW_SECONDS)
+                continue
+            answer(query, found, is_first=False)
+            shown = found
+    except KeyboardInterrupt:
+        return
+
+
+@contextmanager
+def _session(query: Query, home: LakeHome) -> Iterator[Any]:
+    """A DuckDB connection or a Spark session of our own. Only what is asked for is loaded."""
+    if not query.in_spark:
+        sys.meta_path.insert(0, _WithoutPandas())
+        from tailrace.read.duckdb import connect
+
+        with connect() as connection:
+            yield connection
+        return
+    from tailrace.spark.session import session
+
     record = home.source()
     assert record is not None
     spark = session(format_named(record.format), home.path / "_tailrace" / "query.log")
     try:
-        found = cut(spark, lake, published=published, as_of=as_of, register=False)
-        _print(_run(found, sql), style)
-        when = f"{found.commit_time:%Y-%m-%d %H:%M:%S.%f} UTC"
-        Console(stderr=True).print(
-            f"[dim]cut {found.text}, transaction {found.seq:,}, committed {when}[/dim]", highlight=False
-        )
+        yield spark
     finally:
         spark.stop()
 
 
-def _run(found: Cut, sql: str) -> DataFrame:
+class _WithoutPandas(MetaPathFinder):
+    """Arrow and DuckDB import pandas, where it is installed, to know its objects. There are none here, and it takes a
+    quarter of the time that a query takes in all."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
+@contextmanager
+def _quiet_when_unread() -> Iterator[None]:
+    """Whoever reads our output may have had enough: `tailrace query … | head`."""
     try:
-        frame = found.sql(sql)
-        frame.schema  # noqa: B018  resolves the names now, where the error is explained
-    except PySparkException as error:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def answer(query: Query, found: Cut[Any], *, is_first: bool = True) -> None:
+    """Print the rows of one cut, then which cut it is."""
+    try:
+        frame = found.sql(query.sql)
+        names = found.engine.columns(frame)
+        _PRINTERS[query.style](names, lambda rows_max=None: found.engine.rows(frame, rows_max), is_first)
+    except found.engine.errors as error:
         reason = str(error).strip().splitlines()[0]
         raise DefiniteError(reason, f"tables: {', '.join(sorted(found.tables))}") from None
-    return frame
+    sys.stdout.flush()
+    when = f"{found.commit_time:%Y-%m-%d %H:%M:%S.%f} UTC"
+    line = f"[dim]cut {found.text}, transaction {found.seq:,}, committed {when}[/dim]"
+    Console(stderr=True).print(line, highlight=False)
 
 
-def _print(frame: DataFrame, style: Format) -> None:
-    if style is Format.JSON:
-        for row in frame.toLocalIterator():
-            print(json.dumps(row.asDict(recursive=True), default=str, ensure_ascii=False))
-    elif style is Format.CSV:
-        writer = csv.writer(sys.stdout)
-        writer.writerow(frame.columns)
-        writer.writerows(tuple(row) for row in frame.toLocalIterator())
-    else:
-        rows = frame.limit(ROWS_SHOWN + 1).collect()
-        Console().print(_table(frame.columns, rows[:ROWS_SHOWN]))
-        if len(rows) > ROWS_SHOWN:
-            Console(stderr=True).print(f"[dim]only the first {ROWS_SHOWN:,} rows; --csv or --json print all[/dim]")
+Rows = Callable[..., Iterator[tuple[Any, ...]]]
+"""The rows, at most so many if a number is given."""
 
 
-def _table(names: list[str], rows: list[Row]) -> Table:
+def _print_json(names: list[str], rows: Rows, is_first: bool) -> None:
+    for row in rows():
+        print(json.dumps(dict(zip(names, row, strict=True)), default=_plain, ensure_ascii=False))
+
+
+def _print_csv(names: list[str], rows: Rows, is_first: bool) -> None:
+    writer = csv.writer(sys.stdout)
+    if is_first:
+        writer.writerow(names)
+    writer.writerows(map(_plain, row) for row in rows())
+
+
+def _print_table(names: list[str], rows: Rows, is_first: bool) -> None:
+    found = list(rows(ROWS_SHOWN + 1))
+    Console().print(_table(names, found[:ROWS_SHOWN]))
+    if len(found) > ROWS_SHOWN:
+        Console(stderr=True).print(f"[dim]only the first {ROWS_SHOWN:,} rows; --csv or --json print all[/dim]")
+
+
+_PRINTERS = {Format.JSON: _print_json, Format.CSV: _print_csv, Format.TABLE: _print_table}
+
+
+def _table(names: list[str], rows: list[tuple[Any, ...]]) -> Table:
     table = Table(header_style="bold")
     for index, name in enumerate(names):
         is_number = any(isinstance(row[index], int | float) for row in rows)
         table.add_column(name, justify="right" if is_number else "left")
     for row in rows:
-        table.add_row(*(_text(value) for value in row))
+        table.add_row(*map(_text, row))
     return table
 
 
 def _text(value: Any) -> str:
-    return "[dim]null[/dim]" if value is None else str(value).replace("[", r"\[")
+    return "[dim]null[/dim]" if value is None else str(_plain(value)).replace("[", r"\[")
+
+
+def _plain(value: Any) -> Any:
+    """Bytes as Postgres writes them. What is no number, text or null is its text."""
+    match value:
+        case bytes() | bytearray():
+            return f"\\x{value.hex()}"
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            return str(value)

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
-from pyspark.sql import SparkSession
-
 from tailrace.connector._publishing import LiveTable, Move, named
 from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
@@ -27,6 +25,7 @@ from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord
 from tailrace.source.door import Definition, Source
+from tailrace.spark.session import LazySession
 from tailrace.spark.task_errors import is_spark_gone, unexpected
 
 FAILURES_MAX = 3
@@ -39,7 +38,7 @@ logger = logging.getLogger(__name__)
 class LakeParts:
     """What it takes to open a lake's tables."""
 
-    spark: SparkSession
+    spark: LazySession
     home: LakeHome
     format: LakeFormat
     source: type[Source]
@@ -93,7 +92,7 @@ class Applier:
     def recover(self, table: TableId) -> TableVersion | None:
         """Where a table of the lake stands, live or not. Asked for the first time, it goes back to its last whole
         version: we may be here after a power cut."""
-        stored = self._parts.format.table(self._parts.spark, self._parts.home.table_path(table))
+        stored = self._parts.format.table(self._parts.home.table_path(table))
         if table not in self._recovered:
             cut = self._cut_that_has(table, stored)
             trusted = cut.tables[str(table)].version if cut else None
@@ -113,14 +112,13 @@ class Applier:
         """
         stamp = version.stamp
         assert stamp is not None
-        spark = self._parts.spark.newSession()
-        stored = self._parts.format.table(spark, self._parts.home.table_path(table))
+        stored = self._parts.format.table(self._parts.home.table_path(table))
         last = self._cut_that_has(table, stored)
         self._tables[table] = LiveTable(
             table=table,
             relation=stamp.relation,
             stored=stored,
-            spark=spark,
+            spark=self._parts.spark,
             decode=self._parts.source.decode,
             why_copy=self._parts.source.why_copy,
             seq=self._seq_of(reader, table, stamp, last, shown_seq),

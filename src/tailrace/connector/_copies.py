@@ -27,7 +27,7 @@ class RunningCopy:
     ) -> None:
         plan = SnapshotPlan(
             source,
-            lambda table: parts.format.table(parts.spark.newSession(), parts.home.table_path(table)),
+            lambda table: parts.format.table(parts.home.table_path(table)),
             tables,
             settings.chunk_bytes_max,
             settings.tables_in_parallel,

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
-
 from tailrace.changes.decoding import changes_here
 from tailrace.changes.shape import TableShape, require_same
 from tailrace.changes.tail import Tail, touched_shape
@@ -22,6 +20,7 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.door import Definition
 from tailrace.spark.compaction import ExecutorTail
+from tailrace.spark.session import LazySession
 
 ATTEMPTS = 5
 DRIVER_BYTES_MAX = 32 << 20
@@ -43,8 +42,7 @@ class LiveTable:
     table: TableId
     relation: int
     stored: LakeTable
-    spark: SparkSession
-    """Its own session."""
+    spark: LazySession
     decode: Decode
     why_copy: WhyCopy
     seq: int
@@ -127,7 +125,7 @@ class LiveTable:
         self._require_standing()
         tail: Tail | ExecutorTail
         if reader.bytes_between(self.seq, upto) > DRIVER_BYTES_MAX:
-            tail = ExecutorTail(self.spark, reader, shape, self.seq, upto)
+            tail = ExecutorTail(self.spark.get(), reader, shape, self.seq, upto)
         else:
             tail = Tail(shape, changes_here(reader, self.seq, upto, shape))
             if not tail.truncated and not tail.states.num_rows:

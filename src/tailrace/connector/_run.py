@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -42,7 +43,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableRecord, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source
-from tailrace.spark.session import is_running, require_java, session
+from tailrace.spark.session import LazySession, require_java, session
 
 CONSUMER = "lake"
 POLL_SECONDS = 0.05
@@ -118,12 +119,8 @@ class Run:
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
         lake_format = format_named(record.format)
-        spark = self._given_spark
-        if spark is None:
-            is_ours = not is_running()
-            spark = session(lake_format, home.spark_log, brief=settings.once)
-            if is_ours:
-                stack.callback(spark.stop)
+        start = partial(session, lake_format, home.spark_log, brief=settings.once)
+        spark = stack.enter_context(LazySession(start, self._given_spark))
         self._parts = LakeParts(spark, home, lake_format, type(source))
         while not (home.log / "head").exists():
             self._check()

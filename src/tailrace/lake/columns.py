@@ -6,10 +6,12 @@ So a change of shape is noticed even if it happened before the table's first cha
 from __future__ import annotations
 
 import re
-
-from pyspark.sql.types import StructType
+from typing import TYPE_CHECKING
 
 from tailrace.model.table import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 _COMMENT = re.compile(r"(.*) \(column (\d+)\)", re.DOTALL)
 
@@ -19,13 +21,13 @@ def comment(column: Column) -> str:
     return f"{column.source_type} (column {column.number})"
 
 
-def of_comment(name: str, type_: str, text: str) -> Column:
-    """A lake table's column, with what its comment says of the source's."""
+def described(name: str, lake_type: str, text: str) -> Column:
+    """A lake column with what its comment says of the source's."""
     match = _COMMENT.fullmatch(text)
     source_type, number = (match.group(1), int(match.group(2))) if match else ("", 0)
-    return Column(name, type_, source_type, number)
+    return Column(name, lake_type, source_type, number)
 
 
 def lake_columns(shape: StructType) -> list[Column]:
     """A lake table's columns, with what their comments say of the source's."""
-    return [of_comment(each.name, each.dataType.simpleString(), each.metadata.get("comment", "")) for each in shape]
+    return [described(field.name, field.dataType.simpleString(), field.metadata.get("comment", "")) for field in shape]

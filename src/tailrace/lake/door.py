@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from tailrace.errors import TransientError
 from tailrace.lake.stamp import Stamp
-from tailrace.model.table import TableSchema
+from tailrace.model.table import Column, TableSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class ConflictError(TransientError):
@@ -29,6 +31,16 @@ class TableVersion:
 
     number: int
     stamp: Stamp | None
+
+
+@dataclass(frozen=True)
+class Scan:
+    """How DuckDB reads one version of a table."""
+
+    sql: str
+    """What to write after `from`."""
+    extension: Path | None = None
+    """The extension it needs, as a file."""
 
 
 Part = Any
@@ -103,9 +115,17 @@ class LakeTable(Protocol):
         Returns the version made, if one was."""
         ...
 
-    def open(self, version: int, *, keep: bool = False) -> DataFrame:
-        """One version, for ever the same rows; with `keep`, ready to be read again soon. Columns carry the
+    def columns(self, version: int) -> list[Column]:
+        """The version's columns, with what their comments say."""
+        ...
+
+    def open(self, spark: SparkSession, version: int, *, keep: bool = False) -> DataFrame:
+        """One version in Spark, for ever the same rows; with `keep`, ready to be read again soon. Columns carry the
         comments of `lake.columns`."""
+        ...
+
+    def scan(self, version: int) -> Scan:
+        """One version in DuckDB, for ever the same rows. A definite error where DuckDB cannot read it."""
         ...
 
 
@@ -118,7 +138,6 @@ class LakeFormat(Protocol):
         """A Spark session's builder with what the format needs."""
         ...
 
-    def table(self, spark: SparkSession, path: Path) -> LakeTable:
-        """The table in this folder, which need not be there yet. Tables that are written side by side need a session
-        each; a table that is only read takes the reader's."""
+    def table(self, path: Path) -> LakeTable:
+        """The table in this folder, which need not be there yet. To import the format does not import Spark."""
         ...

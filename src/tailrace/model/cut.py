@@ -33,6 +33,11 @@ class PublishedCut:
     tables: Mapping[str, CutTable]
     """By `namespace.name`. A table that is in error or being copied is not there."""
 
+    @property
+    def copies(self) -> dict[str, int]:
+        """Which copy of each table it shows."""
+        return {name: table.copy for name, table in self.tables.items()}
+
     def to_json(self) -> str:
         tables = {name: [table.version, table.copy, table.seq] for name, table in self.tables.items()}
         fields = {"seq": self.seq, "position": self.position.to_fields(), "tables": tables}

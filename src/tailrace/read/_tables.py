@@ -4,38 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pyspark.sql import DataFrame, SparkSession
-
 from tailrace.changes.shape import require_same
-from tailrace.changes.tail import read_tail
+from tailrace.changes.tail import Tail, read_tail
 from tailrace.errors import DefiniteError
 from tailrace.lake.door import LakeTable
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
-from tailrace.model.cut import PublishedCut
-from tailrace.model.table import TableId
+from tailrace.model.change import row_schema
+from tailrace.model.cut import CutTable, PublishedCut
+from tailrace.model.following import steps
+from tailrace.model.table import Column, TableId
 from tailrace.model.table_state import TableRecord
-from tailrace.read.overlay import followed, overlay
+from tailrace.read._engine import Engine, Frame
+from tailrace.read._layers import layers
 from tailrace.source.kinds import source_class
 
 
-class CutTables(Mapping[str, DataFrame]):
-    """DataFrames by `namespace.name`. One thread."""
+class CutTables(Mapping[str, Frame]):
+    """Tables of an engine by `namespace.name`. One thread."""
 
-    def __init__(self, spark: SparkSession, home: LakeHome, reader: LogReader, base: PublishedCut, seq: int) -> None:
+    def __init__(self, engine: Engine[Frame], home: LakeHome, reader: LogReader, base: PublishedCut, seq: int) -> None:
         record = home.source()
         assert record is not None
-        self._spark, self._home, self._reader, self._base, self._seq = spark, home, reader, base, seq
+        self._engine, self._home, self._reader, self._base, self._seq = engine, home, reader, base, seq
         self._source = source_class(record.kind)
         self._format = format_named(record.format)
         self._records = {str(table): (table, each) for table, each in home.tables.load().items()}
-        self._opened: dict[str, DataFrame] = {}
+        self._opened: dict[str, Frame] = {}
 
     @property
     def known(self) -> list[TableId]:
         """Every table that the lake knows of, also those that this cut cannot show."""
         return [table for table, _ in self._records.values()]
+
+    @property
+    def copies(self) -> dict[str, int]:
+        """Which copy of each table is shown: cuts of one commit that differ in it may differ in their rows."""
+        return self._base.copies
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._base.tables)
@@ -43,36 +49,55 @@ class CutTables(Mapping[str, DataFrame]):
     def __len__(self) -> int:
         return len(self._base.tables)
 
-    def __getitem__(self, name: str) -> DataFrame:
+    def __getitem__(self, name: str) -> Frame:
         """A definite error, with the reason, for a table that this cut cannot show. KeyError for an unknown one."""
         if name not in self._opened:
             self._opened[name] = self._open(name)
         return self._opened[name]
 
-    def _open(self, name: str) -> DataFrame:
+    def _open(self, name: str) -> Frame:
         if name not in self._records:
             raise KeyError(name)
         table, record = self._records[name]
         if name not in self._base.tables:
             raise self._missing(name, record)
-        in_cut = self._base.tables[name]
-        # Another copy of the table may have another relation; then the newest one of that name counts.
-        relation = record.relation if record.copy == in_cut.copy else None
-        tail = read_tail(self._reader, table, (self._base.seq, self._seq), self._source.decode, relation)
-        stored = self._format.table(self._spark, self._home.table_path(table))
-        self._require(stored, name)
-        frame = stored.open(in_cut.version, keep=self._base.seq < self._seq)
+        named = self._base.tables[name]
+        path = self._home.table_path(table)
+        stored = self._format.table(path)
+        self._require(stored, name, named)
+        tail = self._tail(table, record, named)
+        frame = self._engine.open(self._format, path, named.version, keep=self._base.seq < self._seq)
         if tail is None:
             return frame
-        if record.copy == in_cut.copy:
-            require_same(tail.shape, record.definition, self._source.why_copy)
-        start = followed(frame.limit(0) if tail.truncated else frame, tail.schema)
-        return overlay(self._spark, start, tail.states, tail.schema)
+        start = self._followed(frame, stored.columns(named.version), tail)
+        over = layers(tail.states, tail.schema, lambda keys: self._engine.rows_of(start, keys))
+        return self._engine.laid_over(start, over)
 
-    def _require(self, stored: LakeTable, name: str) -> None:
+    def _tail(self, table: TableId, record: TableRecord, named: CutTable) -> Tail | None:
+        """What is to be laid over the version that the cut names."""
+        # Another copy of the table may have another relation; then the newest one of that name counts.
+        is_same_copy = record.copy == named.copy
+        relation = record.relation if is_same_copy else None
+        tail = read_tail(self._reader, table, (self._base.seq, self._seq), self._source.decode, relation)
+        if tail is not None and is_same_copy:
+            require_same(tail.shape, record.definition, self._source.why_copy)
+        return tail
+
+    def _followed(self, frame: Frame, present: list[Column], tail: Tail) -> Frame:
+        """The base in the tail's shape. `ResyncError` where it cannot follow."""
+        needed = steps(present, tail.schema)
+        shape = row_schema(tail.schema)
+        if tail.truncated:
+            return self._engine.of_arrow(shape.empty_table())
+        if not needed:
+            return frame
+        names = [column.name for column in present if column.name not in needed.drop]
+        kept = {needed.rename.get(name, name): name for name in names}
+        return self._engine.shaped(frame, {name: kept.get(name) for name in tail.schema.names}, shape)
+
+    def _require(self, stored: LakeTable, name: str, named: CutTable) -> None:
         """A definite error unless the lake has the very version that the cut names. Where the lake no longer knows its
         stamp, its number must do."""
-        named = self._base.tables[name]
         found = stored.version(named.version)
         if found is None or (found.stamp is not None and not found.stamp.is_of(named)):
             message = f"the version of table {name} that this cut names is gone from the lake"

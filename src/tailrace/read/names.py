@@ -1,31 +1,47 @@
 """Table names in queries: as in the source, `public.orders` or `orders`.
 
-Spark's temporary views have no namespaces and fold case. So a view is called `public.orders` as one word, and a query's
-names are put into backticks before it runs. A short name that several tables have, in any case, is none's; a source
-sends no two tables whose full names differ only in case. Only names of known tables are touched; the rest of the query
-stays as the user wrote it.
+Temporary views have no namespaces and fold case, in Spark and in DuckDB. So a view is called `public.orders` as one
+word, and a query's names are put into the engine's quotes before it runs. A short name that several tables have, in any
+case, is none's; a source sends no two tables whose full names differ only in case. Only names of known tables are
+touched; the rest of the query stays as the user wrote it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.frames import quote
 from tailrace.model.table import TableId
+
+# What the parser does not know is left to the engine: its warning is for those who set up logging.
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 Edit = tuple[int, int, str]
 """Where a name begins and ends in the query, and what to write there."""
 
 
+class Dialect(StrEnum):
+    """Whose SQL a query is, by sqlglot's name for it."""
+
+    SPARK = "spark"
+    DUCKDB = "duckdb"
+
+    def quote(self, name: str) -> str:
+        """A name as this SQL takes it, whatever it contains."""
+        mark = "`" if self is Dialect.SPARK else '"'
+        return mark + name.replace(mark, mark * 2) + mark
+
+
 @dataclass(frozen=True)
 class NamedQuery:
-    """A query in the words of Spark's views."""
+    """A query in the words of the views."""
 
     text: str
     tables: list[TableId]
@@ -35,7 +51,8 @@ class NamedQuery:
 class TableNames:
     """What the tables of a lake are called."""
 
-    def __init__(self, tables: Iterable[TableId]) -> None:
+    def __init__(self, tables: Iterable[TableId], dialect: Dialect) -> None:
+        self._dialect = dialect
         self._by_full: dict[str, list[TableId]] = defaultdict(list)
         self._by_short: dict[str, list[TableId]] = defaultdict(list)
         for table in sorted(tables):
@@ -57,15 +74,17 @@ class TableNames:
     def read(self, query: str) -> NamedQuery | None:
         """None if the query cannot be understood here. A definite error where it could mean several tables."""
         try:
-            statements = [statement for statement in parse(query, dialect="spark") if statement]
+            statements = [statement for statement in parse(query, dialect=self._dialect) if statement]
         except SqlglotError:
+            return None
+        if any(isinstance(statement, exp.Command) for statement in statements):
             return None
         tables: dict[TableId, None] = {}
         edits: list[Edit] = []
         for statement in statements:
             for reference, table in self._meant(statement):
                 tables[table] = None
-                edits += _table_edit(reference, table)
+                edits += self._table_edit(reference, table)
             edits += self._column_edits(statement)
         for start, end, text in sorted(edits, reverse=True):
             query = query[:start] + text + query[end:]
@@ -80,30 +99,30 @@ class TableNames:
             tables = self._by_full.get(written.lower()) or self._by_short.get(written.lower(), [])
             exact = [table for table in tables if str(table) == written] or tables
             if len(exact) > 1 and written.lower() not in own:
-                raise _ambiguous(written, exact)
+                raise self._ambiguous(written, exact)
             if len(exact) == 1:
                 yield reference, exact[0]
 
     def _column_edits(self, statement: exp.Expr) -> Iterator[Edit]:
-        """`public.orders.id` is `orders.id` to Spark."""
+        """`public.orders.id` is `orders.id` to an engine."""
         for column in statement.find_all(exp.Column):
             namespace, table = column.args.get("db"), column.args.get("table")
             if namespace is None or table is None or column.catalog:
                 continue
             if str(TableId(column.db, column.table)).lower() in self._by_full:
-                yield *_span(namespace, table), quote(column.table)
+                yield *_span(namespace, table), self._dialect.quote(column.table)
 
+    def _table_edit(self, reference: exp.Table, table: TableId) -> Iterator[Edit]:
+        """One word is a view's name already."""
+        if reference.db:
+            is_named = reference.alias or isinstance(reference.parent, exp.Describe | exp.Summarize)
+            alias = "" if is_named else f" as {self._dialect.quote(reference.name)}"
+            yield *_span(reference.args["db"], reference.this), self._dialect.quote(str(table)) + alias
 
-def _table_edit(reference: exp.Table, table: TableId) -> Iterator[Edit]:
-    """One word is a view's name already."""
-    if reference.db:
-        alias = "" if reference.alias else f" as {quote(reference.name)}"
-        yield *_span(reference.args["db"], reference.this), quote(str(table)) + alias
-
-
-def _ambiguous(written: str, tables: Sequence[TableId]) -> DefiniteError:
-    listed = ", ".join(f"{quote(table.namespace)}.{quote(table.name)}" for table in tables)
-    return DefiniteError(f"several tables are called {written}", f"write one of {listed}")
+    def _ambiguous(self, written: str, tables: Sequence[TableId]) -> DefiniteError:
+        quote = self._dialect.quote
+        listed = ", ".join(f"{quote(table.namespace)}.{quote(table.name)}" for table in tables)
+        return DefiniteError(f"several tables are called {written}", f"write one of {listed}")
 
 
 def _span(first: exp.Expr, last: exp.Expr) -> tuple[int, int]:

@@ -18,15 +18,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
 
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
-from tailrace.lake.door import LakeTable, TableVersion
+from tailrace.lake.door import LakeTable, Part, TableVersion, WritePart
 from tailrace.lake.stamp import Stamp
 from tailrace.model.table import TableId
 from tailrace.source.door import Chunk, Problem, SnapshotPoint, Source, SourceTable
 from tailrace.spark.chunks import ChunkPlan, copy_chunks, tasks_at_once
+from tailrace.spark.session import LazySession
 from tailrace.spark.task_errors import errors_received, is_spark_gone, unexpected
 
 ATTEMPTS = 5
@@ -70,7 +70,7 @@ class SnapshotPlan:
 class FullSnapshot:
     """One run over some tables. `run` in one thread; everything else from any."""
 
-    def __init__(self, spark: SparkSession, plan: SnapshotPlan) -> None:
+    def __init__(self, spark: LazySession, plan: SnapshotPlan) -> None:
         self._spark = spark
         self._plan = plan
         self._described: dict[TableId, SourceTable] = {}
@@ -106,7 +106,8 @@ class FullSnapshot:
         self._cancelled.set()
         with suppress(Py4JError, ConnectionError):  # A Spark that is gone has no jobs left.
             for table in self._plan.tables:
-                self._spark.sparkContext.cancelJobGroup(_group(table))
+                if (spark := self._spark.started) is not None:
+                    spark.sparkContext.cancelJobGroup(_group(table))
 
     def _wait(self, problem: Problem | None) -> None:
         self.waits_for = problem or self.waits_for
@@ -142,7 +143,7 @@ class FullSnapshot:
 
     def _tasks_for(self, chunks: int) -> int:
         """One task a chunk, unless Spark would then run more of them at once than may read."""
-        if (tasks_at_once(self._spark) or math.inf) <= self._plan.readers_max:
+        if chunks == 1 or (tasks_at_once(self._spark.get()) or math.inf) <= self._plan.readers_max:
             return chunks
         return min(chunks, self._plan.readers_max // self._plan.tables_at_once)
 
@@ -167,14 +168,10 @@ class FullSnapshot:
             raise CancelledError("stopped")
         schema = self._described[table].schema
         stamp = Stamp(point.position, schema.relation, self._plan.tables[table])
-        self._spark.sparkContext.setJobGroup(_group(table), f"snapshot of {table}")
         try:
-            lake_table = self._plan.open_table(table)
             plan = ChunkPlan(self._plan.source, point, self._chunks[table], self._tasks[table])
-            draft = lake_table.copy(schema, stamp)
-            with errors_received():
-                parts = copy_chunks(self._spark, plan, schema, draft.write)
-            return TableVersion(draft.commit(parts), stamp)
+            draft = self._plan.open_table(table).copy(schema, stamp)
+            return TableVersion(draft.commit(self._parts(table, plan, draft.write)), stamp)
         except TailraceError:
             raise
         except Exception as error:
@@ -185,12 +182,24 @@ class FullSnapshot:
             logger.exception("copy failed", extra={"table": str(table)})
             raise unexpected(error, str(table)) from None
 
+    def _parts(self, table: TableId, plan: ChunkPlan, write: WritePart) -> list[Part]:
+        schema = self._described[table].schema
+        if len(plan.chunks) == 1:
+            # Handing out one chunk would take longer than reading it.
+            return [write(plan.source.read_chunk(plan.point, plan.chunks[0], schema))]
+        spark = self._spark.get()
+        spark.sparkContext.setJobGroup(_group(table), f"snapshot of {table}")
+        with errors_received():
+            return copy_chunks(spark, plan, schema, write)
+
     def _chunks_done(self, table: TableId) -> int:
         """From Spark's own count of finished tasks: the stage that has as many as read the chunks."""
         chunks, tasks = len(self._chunks[table]), self._tasks[table]
         if table in self.landed:
             return chunks
-        tracker = self._spark.sparkContext.statusTracker()
+        if tasks == 1 or self._spark.started is None:
+            return 0
+        tracker = self._spark.started.sparkContext.statusTracker()
         done = 0
         for job in tracker.getJobIdsForGroup(_group(table)):
             info = tracker.getJobInfo(job)

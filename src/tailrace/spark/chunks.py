@@ -43,9 +43,6 @@ def copy_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema, write
                     part = write(source.read_chunk(point, pickle.loads(chunk), schema))
                 yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part)], pa.binary())})
 
-    if len(plan.chunks) == 1:
-        # Handing out one chunk would take longer than reading it.
-        return [write(source.read_chunk(point, plan.chunks[0], schema))]
     listed = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(plan.chunks)]
     numbered = spark.createDataFrame(listed, "number int, chunk binary").repartitionByRange(plan.tasks, "number")
     return [pickle.loads(row["part"]) for row in numbered.mapInArrow(copy, "part binary").collect()]

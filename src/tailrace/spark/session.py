@@ -11,11 +11,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tailrace.errors import DefiniteError
@@ -69,14 +71,42 @@ def session(lake_format: LakeFormat, log_path: Path | None = None, *, brief: boo
     builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
     log_path = log_path or folder / "spark.log"
     try:
-        with _output_to(log_path), _signals_kept():
-            started: SparkSession = lake_format.configure(builder).getOrCreate()
+        with _signals_kept():
+            configured = lake_format.configure(builder)
+            _launch(configured, log_path)
+            started: SparkSession = configured.getOrCreate()
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
             return started
     except Exception as error:
         if folder not in log_path.parents:
             shutil.rmtree(folder, ignore_errors=True)
         raise DefiniteError(f"Spark did not start: {str(error).splitlines()[0]}", f"see {log_path}") from None
+
+
+class LazySession:
+    """A Spark session that is started when it is first needed: small work does without. Any thread. Inside a `with`,
+    at whose end a session that was started here is stopped."""
+
+    def __init__(self, start: Callable[[], SparkSession], given: SparkSession | None = None) -> None:
+        self._start = start
+        self._lock = threading.Lock()
+        self._is_ours = False
+        self.started = given
+        """The session, where there is one already."""
+
+    def get(self) -> SparkSession:
+        with self._lock:
+            if self.started is None:
+                self._is_ours = not is_running()
+                self.started = self._start()
+            return self.started
+
+    def __enter__(self) -> LazySession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_ours and self.started is not None:
+            self.started.stop()
 
 
 def heap_gb(memory_bytes: int) -> int:
@@ -115,20 +145,17 @@ def _signals_kept() -> Iterator[None]:
             signal.signal(signal.SIGINT, handler)
 
 
-@contextmanager
-def _output_to(path: Path) -> Iterator[None]:
-    """Let processes started inside write to `path` instead of our terminal."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = os.dup(1), os.dup(2)
-    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+def _launch(configured: Any, log_path: Path) -> None:
+    """Start the JVM, unless this process has one. It writes to `log_path` alone: another thread may be printing."""
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf()
+    for name, value in configured._options.items():
+        conf.set(name, value)
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    target = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        os.dup2(target, 1)
-        os.dup2(target, 2)
-        yield
+        gateway = launch_gateway(conf, {"stdout": target, "stderr": target})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway)
     finally:
-        for descriptor, original in zip((1, 2), saved, strict=True):
-            os.dup2(original, descriptor)
-            os.close(original)
         os.close(target)

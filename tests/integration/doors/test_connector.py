@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from tests.doors.parquet_lake import interfere_once
 from tests.doors.script import Alter, Delete, Insert, Script, Truncate, Update
 from tests.doors.scripted import ScriptedSource
+from tests.engines import rows_in_both
 from tests.running import Running, running, sync_once
 
 import tailrace
@@ -69,8 +70,7 @@ def copy(settings: ConnectorSettings, source: ScriptedSource, spark: SparkSessio
 
 
 def rows(spark: SparkSession, lake: Path, table: str, **options: Any) -> list[dict[str, Any]]:
-    frame = tailrace.cut(spark, lake, register=False, **options).tables[table]
-    return sorted((row.asDict() for row in frame.collect()), key=lambda row: row["id"])
+    return sorted(rows_in_both(spark, lake, table, **options), key=lambda row: row["id"])
 
 
 def assert_equal(spark: SparkSession, lake: Path, script: Script, *tables: str) -> None:
@@ -195,7 +195,7 @@ def test_columns_are_renamed_dropped_and_added_with_and_without_a_change_that_te
 def test_a_live_read_follows_a_shape_that_is_not_published_yet(
     settings: ConnectorSettings, source: ScriptedSource, script: Script, spark: SparkSession
 ) -> None:
-    with running(replace(settings, publish_every_seconds=3600), source, spark) as run:
+    with running(replace(settings, publish_every_seconds=3600, look_at_tables_seconds=3600), source, spark) as run:
         run.wait_for_state(ORDERS, TableState.LIVE)
         altered = Alter(ORDERS, rename={"note": "remark"}, add={"n": "int"})
         script.transaction([altered, Update(ORDERS, (1,), {"remark": "x", "n": 1})])

@@ -34,9 +34,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def table(lake_format: LakeFormat, spark: SparkSession, path: Path) -> LakeTable:
+def table(lake_format: LakeFormat, path: Path) -> LakeTable:
     """At version 0: what landed."""
-    table = lake_format.table(spark.newSession(), path)
+    table = lake_format.table(path)
     land(table, BEFORE)
     return table
 
@@ -61,7 +61,7 @@ def is_rows(file: Path) -> bool:
 
 @pytest.mark.proof
 def test_whatever_file_is_damaged_the_table_is_the_whole_new_version_or_the_one_before(
-    spark: SparkSession, table: LakeTable, lake_format: LakeFormat, path: Path, tmp_path: Path
+    table: LakeTable, lake_format: LakeFormat, path: Path, tmp_path: Path
 ) -> None:
     durable = files(path)
     publish(table, BATCH, SCHEMA, stamp(1))
@@ -71,7 +71,7 @@ def test_whatever_file_is_damaged_the_table_is_the_whole_new_version_or_the_one_
         copied = tmp_path / f"{damage.__name__}_{file.name}"
         shutil.copytree(path, copied)
         damage(copied / file)
-        again = lake_format.table(spark, copied)
+        again = lake_format.table(copied)
         moved = again.recover(0, tmp_path / "aside" / copied.name)
         left = files(copied)
         if newest(again) == 0:
@@ -91,7 +91,6 @@ def test_whatever_file_is_damaged_the_table_is_the_whole_new_version_or_the_one_
     ("damage", "trusted"), [(zero, 0), (lose, 1)], ids=["zeros", "lost although it was made durable"]
 )
 def test_after_going_back_the_same_states_can_be_published_again(
-    spark: SparkSession,
     table: LakeTable,
     path: Path,
     tmp_path: Path,
@@ -112,7 +111,7 @@ def test_after_going_back_the_same_states_can_be_published_again(
 
 
 def test_a_lost_version_takes_the_later_ones_with_it_and_without_any_there_is_no_table(
-    spark: SparkSession, table: LakeTable, path: Path, tmp_path: Path
+    table: LakeTable, path: Path, tmp_path: Path
 ) -> None:
     for seq in (1, 2):
         publish(table, states(state(row(1, f"in {seq}"))), SCHEMA, stamp(seq))
@@ -147,10 +146,10 @@ def test_what_is_made_durable_is_every_file_of_the_version_and_every_folder_up_t
 
 @pytest.mark.proof
 def test_a_damaged_checkpoint_of_delta_is_put_aside_and_its_version_stays(spark: SparkSession, path: Path) -> None:
-    table = DeltaFormat().table(spark.newSession(), path)
+    table = DeltaFormat().table(path)
     land(table, BEFORE)
-    spark.sql(f"alter table delta.`{path}` set tblproperties ('delta.checkpointInterval' = '2')")
     publish(table, BATCH, SCHEMA, stamp(1))
+    spark.sql(f"alter table delta.`{path}` set tblproperties ('delta.checkpointInterval' = '2')")
     log = path / "_delta_log"
     checkpoint = log / "00000000000000000002.checkpoint.parquet"
     zero(checkpoint)
@@ -161,7 +160,7 @@ def test_a_damaged_checkpoint_of_delta_is_put_aside_and_its_version_stays(spark:
 
 @pytest.mark.proof
 def test_delta_forgets_the_stamps_of_old_versions_and_then_their_rows(spark: SparkSession, path: Path) -> None:
-    table = DeltaFormat().table(spark.newSession(), path)
+    table = DeltaFormat().table(path)
     land(table, BEFORE)
     spark.sql(f"alter table delta.`{path}` set tblproperties ('delta.checkpointInterval' = '2')")
     spark.sql(f"update delta.`{path}` set note = note")

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.doors.writing import copy, publish
-from tests.integration.doors.test_lake_tables import FORMATS, newest, stamp
+from tests.engines import multiset
+from tests.integration.doors.test_lake_tables import FORMATS, in_duckdb, newest, stamp
 
 from tailrace.lake.columns import lake_columns
 from tailrace.lake.door import LakeFormat, LakeTable
@@ -71,7 +72,7 @@ def states(schema: TableSchema, *rows: Row) -> pa.Table:
 
 
 def content(table: LakeTable) -> list[Row]:
-    rows: list[Row] = table.open(newest(table)).toArrow().to_pylist()
+    rows: list[Row] = in_duckdb(table, newest(table)).to_pylist()
     return sorted(rows, key=lambda each: each[KEY[0]])
 
 
@@ -79,7 +80,7 @@ def content(table: LakeTable) -> list[Row]:
 def test_a_table_with_odd_names_lands_over_another_is_published_to_and_gets_more_columns_of_every_type(
     spark: SparkSession, lake_format: LakeFormat, tmp_path: Path
 ) -> None:
-    table = lake_format.table(spark.newSession(), tmp_path / "orders")
+    table = lake_format.table(tmp_path / "orders")
     copy(table, pa.table({"id": pa.array([1], pa.int32())}), PLAIN, stamp(None))
     wider = replace(PLAIN, columns=(*PLAIN.columns, Column("at", "timestamp_ntz", "TIMESTAMP", 2)))
     table.evolve(wider)
@@ -107,14 +108,23 @@ def test_a_table_with_odd_names_lands_over_another_is_published_to_and_gets_more
         publish(table, given, WIDER, stamp(number), parts=parts)
     empty = dict.fromkeys(column.name for column in columns(20, " 2"))
     assert content(table) == [rows[0] | empty, *(odd_row(number, WIDER) for number in (3, 4, 13, 14))]
+    assert_same_in_spark(spark, table)
     publish(table, states(WIDER, odd_row(9, WIDER) | {FRESH: True}), WIDER, stamp(5), replaces_all=True)
     assert content(table) == [odd_row(9, WIDER)]
-    assert_described(table, WIDER)
     copy(table, pa.table({"id": pa.array([1], pa.int32())}), PLAIN, stamp(None))
     assert_described(table, PLAIN)
 
 
 def assert_described(table: LakeTable, schema: TableSchema) -> None:
-    found = lake_columns(table.open(newest(table)).schema)
+    """Columns with what their comments say."""
     wanted = [(column.name, column.type, column.source_type, column.number) for column in schema.columns]
+    found = table.columns(newest(table))
     assert [(column.name, column.type, column.source_type, column.number) for column in found] == wanted
+
+
+def assert_same_in_spark(spark: SparkSession, table: LakeTable) -> None:
+    version = newest(table)
+    frame, shown = table.open(spark, version), in_duckdb(table, version)
+    assert [(c, c.number) for c in lake_columns(frame.schema)] == [(c, c.number) for c in table.columns(version)]
+    assert shown.schema == frame.toArrow().schema
+    assert multiset(shown) == multiset(frame.toArrow())

@@ -1,4 +1,4 @@
-"""Whether a lake is its Postgres source, table by table: read live, published, or both."""
+"""Whether a lake is its Postgres source, table by table: read live, published, or both, in both engines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import psycopg
 from demo.compare import compare_frames
 from pyspark.sql import SparkSession
+from tests.engines import assert_same_in_duckdb
 
 import tailrace
 
@@ -20,12 +21,12 @@ def execute(dsn: str, script: str) -> None:
 
 def assert_live(dsn: str, spark: SparkSession, lake: Path, tables: Sequence[str]) -> None:
     """The newest commit of the log equals the source."""
-    _assert_equal(dsn, tailrace.cut(spark, lake, register=False), tables)
+    _assert_equal(dsn, spark, lake, tables)
 
 
 def assert_published(dsn: str, spark: SparkSession, lake: Path, tables: Sequence[str]) -> None:
     """The newest published cut equals the source."""
-    _assert_equal(dsn, tailrace.cut(spark, lake, published=True, register=False), tables)
+    _assert_equal(dsn, spark, lake, tables, published=True)
 
 
 def assert_equal(dsn: str, spark: SparkSession, lake: Path, *tables: str) -> None:
@@ -34,10 +35,12 @@ def assert_equal(dsn: str, spark: SparkSession, lake: Path, *tables: str) -> Non
     assert_published(dsn, spark, lake, tables)
 
 
-def _assert_equal(dsn: str, cut: tailrace.Cut, tables: Sequence[str]) -> None:
+def _assert_equal(dsn: str, spark: SparkSession, lake: Path, tables: Sequence[str], published: bool = False) -> None:
+    cut = tailrace.cut(spark, lake, published=published, register=False)
     frames = {table: cut.tables[table] for table in tables}
     assert {table: sorted(frame.columns) for table, frame in frames.items()} == _columns(dsn, tables)
     assert [each for each in compare_frames(dsn, frames) if not each.equal] == []
+    assert_same_in_duckdb(cut, lake, list(tables), published=published)
 
 
 def _columns(dsn: str, tables: Sequence[str]) -> dict[str, list[str]]:

@@ -35,8 +35,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def table(spark: SparkSession, path: Path) -> OurTable:
-    return DeltaFormat().table(spark, path)
+def table(path: Path) -> OurTable:
+    return DeltaFormat().table(path)
 
 
 def by_spark(spark: SparkSession, path: Path) -> list[Row]:
@@ -135,7 +135,7 @@ def test_delta_s_own_history_time_travel_optimize_vacuum_and_checkpoints_work_an
     with_setting(spark, f"vacuum delta.`{path}` retain 0 hours")
     assert list((path / "_delta_log").glob("*.checkpoint.parquet"))
 
-    again = DeltaFormat().table(spark, path)
+    again = DeltaFormat().table(path)
     publish(again, states(ODD, odd_row(4, ODD) | {DELETED: True}), ODD, stamp(3))
     changes = {1: {"a,b": 1}, 3: {"a,b": 2}}
     expected = [odd_row(number, ODD, **changes.get(number, {})) for number in (0, 1, 3, 5)]
@@ -167,7 +167,7 @@ def test_what_a_user_does_to_the_rows_is_noticed_and_a_copy_repairs_it(
     land(table, rows)
     publish(table, states(ODD, odd_row(0, ODD, **{"a,b": 1})), ODD, stamp(1))
     spark.sql(statement.format(t=f"delta.`{path}`"))
-    for each in (table, DeltaFormat().table(spark, path)):
+    for each in (table, DeltaFormat().table(path)):
         with pytest.raises(ResyncError, match=f"another writer's {statement.split(maxsplit=1)[0].upper()}|WRITE"):
             publish(each, states(ODD, odd_row(3, ODD)), ODD, stamp(2))
     land(table, rows)

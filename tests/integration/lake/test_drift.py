@@ -92,7 +92,7 @@ def also(number: int, ways: int) -> list[Insert]:
 
 def ours(copy: Running, path: Path) -> None:
     """A mistake of our own: a row that the source does not have, in a version that says it is whole."""
-    table = DeltaFormat().table(None, path)  # type: ignore[arg-type]
+    table = DeltaFormat().table(path)
     standing = table.version()
     assert standing is not None
     assert standing.stamp is not None

@@ -1,4 +1,4 @@
-"""Table names of the source in Spark SQL."""
+"""Table names of the source in the SQL of Spark and of DuckDB."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
-from tailrace.read.names import NamedQuery, TableNames
+from tailrace.read.names import Dialect, NamedQuery, TableNames
 
 ORDERS, CUSTOMERS, OLD_ORDERS = TableId("public", "orders"), TableId("public", "customers"), TableId("audit", "orders")
 TABLES = [ORDERS, CUSTOMERS, OLD_ORDERS]
 
 
-def read(query: str, *tables: TableId) -> NamedQuery:
-    found = TableNames(tables).read(query)
+def read(query: str, *tables: TableId, dialect: Dialect = Dialect.SPARK) -> NamedQuery:
+    found = TableNames(tables, dialect).read(query)
     assert found is not None
     return found
 
@@ -39,19 +39,30 @@ def read(query: str, *tables: TableId) -> NamedQuery:
         ("select * from other.thing", "select * from other.thing"),
         ("select * from spark_catalog.public.orders", "select * from spark_catalog.public.orders"),
         ("select x.public.orders.id from x", "select x.public.orders.id from x"),
+        ("describe public.orders", "describe `public.orders`"),
     ],
 )
-def test_a_qualified_name_becomes_the_view_of_that_name_and_nothing_else_changes(query: str, expected: str) -> None:
-    assert read(query, *TABLES).text == expected
+@pytest.mark.parametrize("dialect", Dialect)
+def test_a_qualified_name_becomes_the_view_of_that_name_and_nothing_else_changes(
+    query: str, expected: str, dialect: Dialect
+) -> None:
+    if dialect is Dialect.DUCKDB:
+        query, expected = query.replace("`", '"'), expected.replace("`", '"')
+    assert read(query, *TABLES, dialect=dialect).text == expected
 
 
-def test_what_cannot_be_parsed_is_left_to_spark() -> None:
-    assert TableNames(TABLES).read("this is ( not sql") is None
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("query", ["this is ( not sql", "explain select * from orders"])
+def test_what_is_not_understood_here_is_left_to_the_engine_without_a_word(
+    query: str, dialect: Dialect, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert TableNames(TABLES, dialect).read(query) is None
+    assert capfd.readouterr().err == ""
 
 
 def test_a_name_alone_stands_for_a_table_only_where_no_other_has_it_in_any_case() -> None:
     others = [TableId("sales", "lines"), TableId("archive", "Lines"), TableId("public", "a.b")]
-    names = TableNames([*TABLES, *others])
+    names = TableNames([*TABLES, *others], Dialect.SPARK)
     assert names.views(CUSTOMERS) == ["public.customers", "customers"]
     assert names.views(ORDERS) == ["public.orders"]
     assert [names.views(table) for table in others] == [["sales.lines"], ["archive.Lines"], ['public."a.b"']]
@@ -72,6 +83,9 @@ def test_a_short_name_of_several_tables_is_an_error_that_lists_them() -> None:
     with pytest.raises(DefiniteError, match="several tables are called ORDERS") as caught:
         read("select * from ORDERS", *tables)
     assert str(caught.value.hint) == "write one of `archive`.`Orders`, `sales`.`orders`"
+    with pytest.raises(DefiniteError, match="several tables are called ORDERS") as caught:
+        read("from ORDERS", *tables, dialect=Dialect.DUCKDB)
+    assert str(caught.value.hint) == 'write one of "archive"."Orders", "sales"."orders"'
     assert read("select * from sales.orders", *tables).tables == [tables[0]]
 
 
@@ -100,3 +114,8 @@ def test_quotes_and_backticks_in_names_stay_what_they_are() -> None:
     found = read('select * from public.`it``s` join public.`say "x"` using (id)', tick, quoted)
     assert found.tables == [tick, quoted]
     assert found.text == ('select * from `public.it``s` as `it``s` join `public."say ""x"""` as `say "x"` using (id)')
+    found = read('select * from public."it`s" join public."say ""x""" using (id)', tick, quoted, dialect=Dialect.DUCKDB)
+    assert found.tables == [tick, quoted]
+    assert found.text == (
+        'select * from "public.it`s" as "it`s" join "public.""say """"x""""""" as "say ""x""" using (id)'
+    )

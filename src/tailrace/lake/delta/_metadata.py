@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.columns import comment, of_comment
+from tailrace.lake.columns import comment, described
 from tailrace.lake.delta._names import properties
 from tailrace.model.following import Steps
 from tailrace.model.lake_types import arrow_type
@@ -64,7 +64,7 @@ class Field:
 
     @property
     def column(self) -> Column:
-        return of_comment(self.name, self.type, self.raw["metadata"].get("comment", ""))
+        return described(self.name, self.type, self.raw["metadata"].get("comment", ""))
 
     @property
     def arrow(self) -> pa.Field:

@@ -7,12 +7,14 @@ kept in Spark's cache, the last few of them; large ones are scanned, where that 
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 KEPT_BYTES_MAX = 32 << 20
 KEPT_TABLES_MAX = 32
@@ -34,6 +36,8 @@ def open_version(spark: SparkSession, path: str, version: int, *, keep: bool) ->
             kept.pop(other).unpersist()
         frame = _read(spark, path, version)
         if _bytes(path) <= KEPT_BYTES_MAX:
+            from pyspark import StorageLevel
+
             frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
     kept[wanted] = frame
     while len(kept) > KEPT_TABLES_MAX:
@@ -53,3 +57,17 @@ def _made_ns(path: str, version: int) -> int:
 def _bytes(path: str) -> int:
     """At most this much: files of older versions count too, and to leave them out would cost what this saves."""
     return sum(file.stat().st_size for file in Path(path).rglob("*.parquet"))
+
+
+def forget(path: Path) -> None:
+    """Let a Spark of this process look at a table again: Delta remembers the newest version of each."""
+    pyspark = sys.modules.get("pyspark")
+    context = pyspark.SparkContext._active_spark_context if pyspark else None
+    if context is None:
+        return
+    from pyspark.sql import SparkSession
+
+    session, jvm = SparkSession.builder.getOrCreate(), context._jvm
+    assert jvm is not None
+    place = jvm.org.apache.hadoop.fs.Path(str(path))
+    jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(session._jsparkSession, place)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from delta import configure_spark_with_delta_pip
-from pyspark.sql import SparkSession
-
 from tailrace.lake.delta.table import DeltaTable
 
 SETTINGS = {
@@ -40,14 +37,16 @@ SETTINGS = {
 
 
 class DeltaFormat:
-    """Tables of Delta Lake."""
+    """Tables of Delta Lake. Spark is loaded for those who write them or read them with it."""
 
     name: ClassVar[str] = "delta"
 
     def configure(self, builder: Any) -> Any:
+        from delta import configure_spark_with_delta_pip
+
         for name, value in SETTINGS.items():
             builder = builder.config(name, value)
         return configure_spark_with_delta_pip(builder)
 
-    def table(self, spark: SparkSession, path: Path) -> DeltaTable:
-        return DeltaTable(spark, path)
+    def table(self, path: Path) -> DeltaTable:
+        return DeltaTable(path)

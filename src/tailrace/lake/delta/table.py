@@ -7,11 +7,10 @@ them all and the stamp. Spark reads them, as does whoever else reads Delta Lake.
 from __future__ import annotations
 
 from pathlib import Path
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from tailrace.errors import ResyncError
-from tailrace.lake.delta import _durability, _recovery
+from tailrace.lake.delta import _durability, _open_versions, _reading, _recovery
 from tailrace.lake.delta._commit_log import CommitLog
 from tailrace.lake.delta._committing import commit
 from tailrace.lake.delta._contents import MERGE_FILES, Contents, read_contents
@@ -21,18 +20,19 @@ from tailrace.lake.delta._locating import Locator
 from tailrace.lake.delta._merging import choose, merged
 from tailrace.lake.delta._metadata import Metadata, require_kept
 from tailrace.lake.delta._names import require_addable, require_possible
-from tailrace.lake.delta._open_versions import open_version
-from tailrace.lake.door import TableVersion
+from tailrace.lake.door import Scan, TableVersion
 from tailrace.lake.stamp import Stamp
 from tailrace.model.following import steps
-from tailrace.model.table import TableSchema
+from tailrace.model.table import Column, TableSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class DeltaTable:
     """The Delta table in one folder."""
 
-    def __init__(self, spark: SparkSession, path: Path) -> None:
-        self._spark = spark
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._log = CommitLog(path)
         self._known: Contents | None = None
@@ -49,11 +49,7 @@ class DeltaTable:
         moved = _recovery.recover(self._log, trusted, aside)
         if moved:
             self._known = None
-            jvm = self._spark._jvm
-            assert jvm is not None
-            place = jvm.org.apache.hadoop.fs.Path(str(self._path))
-            # Delta remembers the newest version of each table.
-            jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self._spark._jsparkSession, place)
+            _open_versions.forget(self._path)
         return moved
 
     def copy(self, schema: TableSchema, stamp: Stamp) -> DeltaDraft:
@@ -96,8 +92,14 @@ class DeltaTable:
         commit(self._log, base.version + 1, merged(self._path, base, files, key), MERGE_FILES, None)
         return base.version + 1
 
-    def open(self, version: int, *, keep: bool = False) -> DataFrame:
-        return open_version(self._spark, str(self._path), version, keep=keep)
+    def columns(self, version: int) -> list[Column]:
+        return _reading.columns(self._log, version)
+
+    def open(self, spark: SparkSession, version: int, *, keep: bool = False) -> DataFrame:
+        return _open_versions.open_version(spark, str(self._path), version, keep=keep)
+
+    def scan(self, version: int) -> Scan:
+        return _reading.scan(self._log, version)
 
     def _look(self) -> Contents | None:
         self._known = read_contents(self._log, self._known)

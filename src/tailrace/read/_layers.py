@@ -1,0 +1,46 @@
+"""A table as of a commit that is not published yet: the published rows with newer states laid over.
+
+base   k1 k2 k3            published version
+tail   k2' k3 deleted k4   compacted states of the log after it
+view   k1 k2' k4
+
+What is laid over is the same for every engine. How it is laid over is the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailrace.changes.moves import fill_moved
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
+from tailrace.model.table import TableSchema
+
+
+@dataclass(frozen=True)
+class Layers:
+    """A tail, by what becomes of the base's rows."""
+
+    key: tuple[str, ...]
+    touched: pa.Table
+    """Keys whose base row no longer counts, if there is one."""
+    whole: pa.Table
+    """Rows that need nothing of the base."""
+    partial: pa.Table
+    """Rows that take the columns in `UNCHANGED` from the base row of their key, which is there."""
+
+
+def layers(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Table], pa.Table]) -> Layers:
+    """`rows_of` gives the base rows of some keys: a row that moved takes what it left out from its old one."""
+    states = fill_moved(states, schema, rows_of)
+    upserts = states.filter(pc.invert(states.column(DELETED))).drop_columns([DELETED, FRESH, ORIGIN])
+    is_partial = pc.is_valid(upserts.column(UNCHANGED))
+    return Layers(
+        schema.key,
+        touched=states.filter(pc.invert(states.column(FRESH))).select(list(schema.key)),
+        whole=upserts.filter(pc.invert(is_partial)).drop_columns([UNCHANGED]),
+        partial=upserts.filter(is_partial),
+    )

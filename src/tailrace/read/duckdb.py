@@ -1,0 +1,135 @@
+"""Cuts in DuckDB: no JVM, and an answer within a second of the shell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+import pyarrow as pa
+from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+from tailrace.lake.door import LakeFormat
+from tailrace.log.reader import LogReader
+from tailrace.model.change import UNCHANGED
+from tailrace.model.cut import PublishedCut
+from tailrace.read._layers import Layers
+from tailrace.read.names import Dialect
+
+ROWS_AT_ONCE = 1000
+How = Literal["inner", "semi", "anti"]
+quote = Dialect.DUCKDB.quote
+
+
+def connect() -> DuckDBPyConnection:
+    """A database in memory, for queries over a lake: in UTC, as the log and Spark's session are.
+
+    A name that no table has is an error: not a variable of ours, and not a reason to ask a server for an extension.
+    """
+    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "python_enable_replacements": False})
+    connection.execute("set TimeZone = 'UTC'")
+    return connection
+
+
+class DuckDBEngine:
+    """Implements `Engine`."""
+
+    dialect = Dialect.DUCKDB
+    errors: tuple[type[Exception], ...] = (duckdb.Error,)
+
+    def __init__(self, connection: DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def base_for(self, reader: LogReader, newest: PublishedCut, seq: int) -> PublishedCut:
+        """To open a version takes milliseconds."""
+        return newest
+
+    def open(self, lake_format: LakeFormat, path: Path, version: int, *, keep: bool) -> DuckDBPyRelation:
+        scan = lake_format.table(path).scan(version)
+        if scan.extension is not None:
+            # By its file: to install it would copy it into the user's home.
+            self._connection.execute(f"load {_literal(str(scan.extension))}")
+        return self._connection.sql(f"select * from {scan.sql}")
+
+    def of_arrow(self, table: pa.Table) -> DuckDBPyRelation:
+        # A condition on a column is left to Arrow, to which NaN is greater than nothing. One on an expression is not.
+        columns = [
+            f"coalesce({quote(field.name)}, {quote(field.name)}) as {quote(field.name)}"
+            if pa.types.is_floating(field.type)
+            else quote(field.name)
+            for field in table.schema
+        ]
+        return self._connection.from_arrow(table).project(", ".join(columns))
+
+    def shaped(self, frame: DuckDBPyRelation, columns: Mapping[str, str | None], shape: Any) -> DuckDBPyRelation:
+        types = dict(zip(shape.names, self.of_arrow(shape.empty_table()).types, strict=True))
+        return frame.project(
+            ", ".join(
+                f"{f'cast(null as {types[name]})' if taken is None else quote(taken)} as {quote(name)}"
+                for name, taken in columns.items()
+            )
+        )
+
+    def rows_of(self, frame: DuckDBPyRelation, keys: pa.Table) -> pa.Table:
+        return self._joined(frame, keys, keys.column_names, "semi").to_arrow_table()
+
+    def laid_over(self, frame: DuckDBPyRelation, over: Layers) -> DuckDBPyRelation:
+        columns = frame.columns
+        found = frame
+        if over.touched.num_rows:
+            found = self._joined(found, over.touched, over.key, "anti")
+        if over.whole.num_rows:
+            found = found.union(self.of_arrow(over.whole).project(", ".join(map(quote, columns))))
+        if over.partial.num_rows:
+            completed = self._joined(frame, over.partial, over.key, "inner")
+            found = found.union(completed.project(", ".join(map(_newer_unless_left_out, columns))))
+        return found
+
+    def _joined(self, base: DuckDBPyRelation, rows: pa.Table, key: Sequence[str], how: How) -> DuckDBPyRelation:
+        # DuckDB takes NaN for equal to NaN, and zero to minus zero, as `model.key` does.
+        same = " and ".join(f"base.{quote(name)} = newer.{quote(name)}" for name in key)
+        return base.set_alias("base").join(self.of_arrow(rows).set_alias("newer"), same, how=how)
+
+    def show(self, view: str, frame: DuckDBPyRelation) -> None:
+        self._connection.register(view, frame)
+
+    def hide(self, view: str) -> None:
+        self._connection.unregister(view)
+
+    def sql(self, query: str) -> DuckDBPyRelation:
+        found: DuckDBPyRelation | None = self._connection.sql(query)
+        # A statement such as `create table` gives no rows, not even none.
+        return self._connection.sql("select 'done' as result where false") if found is None else found
+
+    def columns(self, frame: DuckDBPyRelation) -> list[str]:
+        return frame.columns
+
+    def rows(self, frame: DuckDBPyRelation, rows_max: int | None = None) -> Iterator[tuple[Any, ...]]:
+        given = 0
+        while rows_max is None or given < rows_max:
+            at_once = ROWS_AT_ONCE if rows_max is None else min(ROWS_AT_ONCE, rows_max - given)
+            rows = _interruptible(frame, at_once)
+            if not rows:
+                return
+            yield from rows
+            given += len(rows)
+
+
+def _interruptible(frame: DuckDBPyRelation, count: int) -> list[tuple[Any, ...]]:
+    """The next rows. Ctrl-C ends a query, which DuckDB tells in its own way."""
+    try:
+        return frame.fetchmany(count)
+    except RuntimeError as error:
+        if "interrupted" in str(error):
+            raise KeyboardInterrupt from None
+        raise
+
+
+def _newer_unless_left_out(name: str) -> str:
+    is_left_out = f"list_contains(newer.{quote(UNCHANGED)}, {_literal(name)})"
+    return f"case when {is_left_out} then base.{quote(name)} else newer.{quote(name)} end as {quote(name)}"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

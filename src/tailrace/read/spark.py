@@ -1,0 +1,128 @@
+"""Cuts in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import TimestampType
+
+from tailrace.lake.door import LakeFormat
+from tailrace.lake.frames import frame_of, spark_schema
+from tailrace.log.reader import LogReader
+from tailrace.model.change import UNCHANGED
+from tailrace.model.cut import PublishedCut
+from tailrace.read._layers import Layers
+from tailrace.read.names import Dialect
+
+TAIL_BYTES_MAX = 8 << 20
+"""To open a newer base takes seconds once; this many changes cost a read a fraction of one."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_last_base: WeakKeyDictionary[SparkSession, dict[str, PublishedCut]] = WeakKeyDictionary()
+"""By the log's id, which a lake that is built again in the same place does not have."""
+quote = Dialect.SPARK.quote
+
+
+class SparkEngine:
+    """Implements `Engine`."""
+
+    dialect = Dialect.SPARK
+    errors: tuple[type[Exception], ...] = (PySparkException,)
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def base_for(self, reader: LogReader, newest: PublishedCut, seq: int) -> PublishedCut:
+        """The cut this session read last, while its tail is short; else the newest.
+
+        Any published cut before `seq` with the same copies of the same tables gives the same rows. To open a version
+        that was just published takes Spark longer than to lay a few thousand more changes over one that is open.
+        """
+        used = _last_base.setdefault(self._spark, {}).get(reader.id)
+        if (
+            used is not None
+            and used.seq <= newest.seq
+            and used.copies == newest.copies
+            and used.seq + 1 >= reader.oldest_seq
+            and reader.bytes_between(used.seq, seq) <= TAIL_BYTES_MAX
+        ):
+            return used
+        _last_base[self._spark][reader.id] = newest
+        return newest
+
+    def open(self, lake_format: LakeFormat, path: Path, version: int, *, keep: bool) -> DataFrame:
+        return lake_format.table(path).open(self._spark, version, keep=keep)
+
+    def of_arrow(self, table: pa.Table) -> DataFrame:
+        return frame_of(self._spark, table)
+
+    def shaped(self, frame: DataFrame, columns: Mapping[str, str | None], shape: Any) -> DataFrame:
+        types = {field.name: field.dataType for field in spark_schema(shape)}
+        return frame.select(
+            [
+                (sf.lit(None).cast(types[name]) if taken is None else sf.col(quote(taken))).alias(name)
+                for name, taken in columns.items()
+            ]
+        )
+
+    def rows_of(self, frame: DataFrame, keys: pa.Table) -> pa.Table:
+        return frame.join(self.of_arrow(keys).hint("broadcast"), list(keys.column_names), "left_semi").toArrow()
+
+    def laid_over(self, frame: DataFrame, over: Layers) -> DataFrame:
+        found = frame
+        if over.touched.num_rows:
+            found = found.join(self.of_arrow(over.touched).hint("broadcast"), list(over.key), "left_anti")
+        if over.whole.num_rows:
+            found = found.unionByName(self.of_arrow(over.whole))
+        if over.partial.num_rows:
+            found = found.unionByName(self._completed(frame, over))
+        return found
+
+    def _completed(self, base: DataFrame, over: Layers) -> DataFrame:
+        newer = self.of_arrow(over.partial).alias("newer").hint("broadcast")
+        same = [sf.col(f"base.{quote(name)}") == sf.col(f"newer.{quote(name)}") for name in over.key]
+        left_out = {name: sf.array_contains(f"newer.{quote(UNCHANGED)}", name) for name in base.columns}
+        columns = [
+            sf.when(left_out[name], sf.col(f"base.{quote(name)}")).otherwise(sf.col(f"newer.{quote(name)}")).alias(name)
+            for name in base.columns
+        ]
+        return base.alias("base").join(newer, same).select(columns)
+
+    def show(self, view: str, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(quote(view))
+
+    def hide(self, view: str) -> None:
+        self._spark.catalog.dropTempView(view)
+
+    def sql(self, query: str) -> DataFrame:
+        found = self._spark.sql(query)
+        found.schema  # noqa: B018  resolves the names now
+        return found
+
+    def columns(self, frame: DataFrame) -> list[str]:
+        return frame.columns
+
+    def rows(self, frame: DataFrame, rows_max: int | None = None) -> Iterator[tuple[Any, ...]]:
+        # Spark would give instants in this process's own zone, where an hour can come twice. Names may come twice too.
+        instants = [isinstance(field.dataType, TimestampType) for field in frame.schema]
+        plain = frame.toDF(*map(str, range(len(instants))))
+        chosen = [
+            sf.unix_micros(name).alias(name) if at else sf.col(name)
+            for name, at in zip(plain.columns, instants, strict=True)
+        ]
+        plain = plain.select(chosen)
+        for row in plain.toLocalIterator() if rows_max is None else plain.limit(rows_max).collect():
+            values = row.asDict(recursive=True).values()
+            yield tuple(_instant(value) if at else value for value, at in zip(values, instants, strict=True))
+
+
+def _instant(micros: int | None) -> datetime | None:
+    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
