@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import psycopg
 import typer
-from pyspark.sql import Row, SparkSession
+from duckdb import DuckDBPyConnection
 from rich.console import Console
 
 import tailrace
@@ -22,16 +22,13 @@ from demo.embedded import EmbeddedPostgres
 from tailrace.cli.progress import TerminalProgress
 from tailrace.connector.connector import Connector
 from tailrace.errors import TailraceError
-from tailrace.lake.formats import format_named
 from tailrace.log.reader import LogReader
+from tailrace.read.duckdb import connect
 from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
-from tailrace.spark.session import session
 
 # Far more than anything here takes; a machine that is busy with other things needs it.
 PATIENCE_SECONDS = 180
-# A publish of four tables takes seconds of a small machine, which has live reads to answer as well.
-PUBLISH_SECONDS = 60.0
 
 console = Console(highlight=False)
 app = typer.Typer(add_completion=False)
@@ -82,28 +79,26 @@ def _run(folder: Path, seconds: float, per_second: float) -> bool:
         dsn = server.create_database("shop")
         console.print("shop loaded" if shop.load(dsn) else "shop of the last run found: this run continues from there")
         _heading(f"tailrace sync {dsn} {lake}")
-        spark = session(format_named("delta"))
-        following = ConnectorSettings(lake, publish_every_seconds=PUBLISH_SECONDS)
-        with _connector(following, dsn, spark) as connector, shop.Workload(dsn, per_second) as workload:
+        with _connector(ConnectorSettings(lake), dsn) as connector, shop.Workload(dsn, per_second) as workload:
             _wait_for(connector, lambda: connector.status().cut is not None)
-            _warm_up(spark, lake)
-            first_read = _read_live(dsn, spark, lake)
-            connector.wait(seconds)
-            second_read = _read_live(dsn, spark, lake)
+            with connect() as duckdb:
+                first_read = _read_live(dsn, duckdb, lake)
+                connector.wait(seconds)
+                second_read = _read_live(dsn, duckdb, lake)
         _heading(f"tailrace sync --once {dsn} {lake}")
-        with _connector(ConnectorSettings(lake, once=True), dsn, spark) as connector:
+        with _connector(ConnectorSettings(lake, once=True), dsn) as connector:
             _wait_for(connector, lambda: connector.wait(0))
         _heading("live read: an order, seen in the lake while the workload ran")
         _show(*first_read)
         _show(*second_read)
         console.print(f"workload: {workload.committed} transactions committed, {workload.rolled_back} rolled back")
-        return _compare(dsn, spark, lake)
+        return _compare(dsn, lake)
 
 
 @contextmanager
-def _connector(settings: ConnectorSettings, dsn: str, spark: SparkSession) -> Iterator[Connector]:
-    """What `tailrace sync` runs, on this terminal and with this demo's Spark. Leaving stops it."""
-    connector = Connector(settings, source_of(dsn), spark)
+def _connector(settings: ConnectorSettings, dsn: str) -> Iterator[Connector]:
+    """What `tailrace sync` runs, on this terminal. Leaving stops it."""
+    connector = Connector(settings, source_of(dsn))
     with TerminalProgress(console) as progress:
         connector.subscribe(progress.show)
         connector.start()
@@ -123,12 +118,7 @@ def _wait_for(connector: Connector, condition: Callable[[], bool]) -> None:
             raise DemoError(f"the connector took more than {PATIENCE_SECONDS} seconds")
 
 
-def _warm_up(spark: SparkSession, lake: Path) -> None:
-    """The first query of a Spark takes many times what the later ones do: a matter of Spark's, not of the lake."""
-    _order_in_lake(spark, lake, order=1)
-
-
-def _read_live(dsn: str, spark: SparkSession, lake: Path) -> tuple[float, Row]:
+def _read_live(dsn: str, duckdb: DuckDBPyConnection, lake: Path) -> tuple[float, dict[str, Any]]:
     """Places an order, and reads the newest cut until the order is in it."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         with connection.transaction():
@@ -136,7 +126,7 @@ def _read_live(dsn: str, spark: SparkSession, lake: Path) -> tuple[float, Row]:
         committed = time.monotonic()
     _wait_for_log(dsn, lake)
     while time.monotonic() - committed < PATIENCE_SECONDS:
-        if row := _order_in_lake(spark, lake, order):
+        if row := _order_in_lake(duckdb, lake, order):
             return time.monotonic() - committed, row
     raise DemoError(f"order {order} was not in the lake {PATIENCE_SECONDS} seconds after its commit")
 
@@ -152,9 +142,9 @@ def _wait_for_log(dsn: str, lake: Path) -> None:
         time.sleep(0.01)
 
 
-def _order_in_lake(spark: SparkSession, lake: Path, order: int) -> Row | None:
-    tailrace.cut(spark, str(lake))
-    return spark.sql(_ORDER.format(order=order)).first()
+def _order_in_lake(duckdb: DuckDBPyConnection, lake: Path, order: int) -> dict[str, Any] | None:
+    found = tailrace.cut(duckdb, lake, register=False).sql(_ORDER.format(order=order)).to_arrow_table()
+    return next(iter(found.to_pylist()), None)
 
 
 _ORDER = """
@@ -167,15 +157,16 @@ group by o.id, o.status, o.total
 """
 
 
-def _show(seconds: float, order: Row) -> None:
-    values = ", ".join(f"{name} {value}" for name, value in order.asDict().items())
+def _show(seconds: float, order: dict[str, Any]) -> None:
+    values = ", ".join(f"{name} {value}" for name, value in order.items())
     console.print(f"{seconds:.1f} s after its commit: {values}", soft_wrap=True)
 
 
-def _compare(dsn: str, spark: SparkSession, lake: Path) -> bool:
-    cut = tailrace.cut(spark, str(lake), published=True)
-    _heading(f"the lake at its last cut, {cut.text} (transaction {cut.seq}), and the source")
-    comparisons = compare(dsn, spark, lake, shop.TABLES)
+def _compare(dsn: str, lake: Path) -> bool:
+    with connect() as duckdb:
+        cut = tailrace.cut(duckdb, lake, published=True)
+        _heading(f"the lake at its last cut, {cut.text} (transaction {cut.seq}), and the source")
+    comparisons = compare(dsn, lake, shop.TABLES)
     console.print(render(comparisons))
     for each in comparisons:
         for example in each.examples:

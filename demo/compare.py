@@ -1,7 +1,7 @@
 """Is the lake the source? Row by row, without trusting any code that made the lake.
 
-Source rows are read with plain SQL and lake rows with plain Spark, both as one text per column, chosen by
-the lake's column type. The two are compared as multisets, so a row that is there twice is a difference.
+Source rows are read with plain SQL and lake rows with DuckDB or Spark, both as one text per column, chosen by the
+lake's column type. The two are compared as multisets, so a row that is there twice is a difference.
 Neither side may change meanwhile: the source's writers are stopped and the lake has caught up.
 """
 
@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 from psycopg import sql
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as f
-from pyspark.sql import types as t
 from rich import box
 from rich.table import Table
 
@@ -49,17 +47,16 @@ class TableComparison:
         return self.missing == self.extra == self.different == 0
 
 
-def compare(dsn: str, spark: SparkSession, lake: str | Path, tables: Iterable[str]) -> list[TableComparison]:
+def compare(dsn: str, lake: str | Path, tables: Iterable[str]) -> list[TableComparison]:
     """Compares the tables (`namespace.name`) at the last published cut with the source as it is now."""
-    cut = tailrace.cut(spark, str(lake), published=True)
-    return compare_frames(dsn, {table: cut.tables[table] for table in tables})
+    return compare_tables(dsn, {table: tailrace.arrow(lake, table, published=True) for table in tables})
 
 
-def compare_frames(dsn: str, frames: Mapping[str, DataFrame]) -> list[TableComparison]:
-    """Compares each frame with the source table it is named after."""
+def compare_tables(dsn: str, tables: Mapping[str, pa.Table]) -> list[TableComparison]:
+    """Compares each with the source table it is named after."""
     with psycopg.connect(dsn, options=_OUTPUT_SETTINGS) as connection:
         connection.execute("set transaction isolation level repeatable read read only")
-        return [_compare_table(connection, table, frame) for table, frame in frames.items()]
+        return [_compare_table(connection, table, rows) for table, rows in tables.items()]
 
 
 def render(comparisons: Iterable[TableComparison]) -> Table:
@@ -76,11 +73,11 @@ def render(comparisons: Iterable[TableComparison]) -> Table:
     return table
 
 
-def _compare_table(connection: psycopg.Connection[Row], table: str, frame: DataFrame) -> TableComparison:
-    source = Counter(_source_rows(connection, table, frame.schema))
-    lake = Counter(_lake_rows(frame))
+def _compare_table(connection: psycopg.Connection[Row], table: str, rows: pa.Table) -> TableComparison:
+    source = Counter(_source_rows(connection, table, rows.schema))
+    lake = Counter(zip(*map(_lake_texts, rows.columns), strict=True))
     only_source, only_lake = source - lake, lake - source
-    key = _key_places(connection, table, frame.columns)
+    key = _key_places(connection, table, rows.column_names)
     different = (_keys(only_source, key) & _keys(only_lake, key)).total() if key else 0
     return TableComparison(
         table=table,
@@ -115,8 +112,8 @@ def _key_places(connection: psycopg.Connection[Row], table: str, columns: list[s
     return [columns.index(name) for (name,) in found]
 
 
-def _source_rows(connection: psycopg.Connection[Row], table: str, shape: t.StructType) -> list[Row]:
-    columns = sql.SQL(", ").join(_source_text(field) for field in shape.fields)
+def _source_rows(connection: psycopg.Connection[Row], table: str, shape: pa.Schema) -> list[Row]:
+    columns = sql.SQL(", ").join(_source_text(field) for field in shape)
     name = _quoted(table)
     found = connection.execute("select relkind = 'p' from pg_class where oid = %s::regclass", [name.as_string()])
     (is_partitioned,) = found.fetchone() or (False,)
@@ -126,43 +123,41 @@ def _source_rows(connection: psycopg.Connection[Row], table: str, shape: t.Struc
     return [tuple(map(_plain, row)) for row in connection.execute(query)]
 
 
-def _lake_rows(frame: DataFrame) -> Iterable[Row]:
-    rows = frame.select([_lake_text(field) for field in frame.schema.fields]).toArrow()
-    columns = [[_plain(value) for value in column.to_pylist()] for column in rows.columns]
-    return zip(*columns, strict=True)
-
-
 def _quoted(table: str) -> sql.Identifier:
     """A table as a lake writes it: a part that has a dot or a quote in it is quoted."""
     parts = re.findall(r'"((?:[^"]|"")*)"|([^."]+)', table)
     return sql.Identifier(*(quoted.replace('""', '"') or plain for quoted, plain in parts))
 
 
-def _source_text(field: t.StructField) -> sql.Composable:
-    patterns: dict[type[t.DataType], str] = {
-        t.BinaryType: "encode({0}, 'hex')",
-        t.TimestampType: "(extract(epoch from {0}) * 1000000)::bigint::text",
-        t.DoubleType: "{0}::float8",
-        t.FloatType: "{0}::float8",
+def _source_text(field: pa.Field) -> sql.Composable:
+    return sql.SQL(_pattern(field.type)).format(sql.Identifier(field.name))
+
+
+def _pattern(type_: pa.DataType) -> str:
+    if pa.types.is_timestamp(type_):
+        return "(extract(epoch from {0}) * 1000000)::bigint"
+    if pa.types.is_date(type_):
+        return "{0} - date '1970-01-01'"
+    if pa.types.is_binary(type_):
+        return "encode({0}, 'hex')"
+    if pa.types.is_floating(type_):
+        return "{0}::float8"
+    if pa.types.is_string(type_):
         # Not a cast: that would take the padding off char(n). A value of a row type may be neither null nor `not null`.
-        t.StringType: "case when num_nulls({0}) = 0 then format('%s', {0}) end",
-    }
-    pattern = patterns.get(type(field.dataType), "{0}::text")
-    return sql.SQL(pattern).format(sql.Identifier(field.name))
+        return "case when num_nulls({0}) = 0 then format('%s', {0}) end"
+    return "{0}::text"
 
 
-def _lake_text(field: t.StructField) -> Column:
-    column = f.col("`" + field.name.replace("`", "``") + "`")
-    match field.dataType:
-        case t.BinaryType():
-            text = f.lower(f.hex(column))
-        case t.TimestampType():
-            text = f.unix_micros(column).cast("string")
-        case t.DoubleType() | t.FloatType():
-            text = column.cast("double")
-        case _:
-            text = column.cast("string")
-    return text.alias(field.name)
+def _lake_texts(column: pa.ChunkedArray) -> list[object]:
+    """A column's values as `_pattern` has the source write them."""
+    type_ = column.type
+    if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
+        return list(column.cast(pa.int64() if pa.types.is_timestamp(type_) else pa.int32()).to_pylist())
+    if pa.types.is_binary(type_):
+        return [None if value is None else value.hex() for value in column.to_pylist()]
+    if pa.types.is_floating(type_) or pa.types.is_string(type_):
+        return [_plain(value) for value in column.to_pylist()]
+    return [None if value is None else str(value).lower() for value in column.to_pylist()]
 
 
 def _plain(value: object) -> object:

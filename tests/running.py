@@ -26,7 +26,7 @@ E = TypeVar("E")
 class Running:
     """A connector and what it has told so far. Waits on events, with a deadline."""
 
-    def __init__(self, settings: ConnectorSettings, source: Source, spark: SparkSession) -> None:
+    def __init__(self, settings: ConnectorSettings, source: Source, spark: SparkSession | None = None) -> None:
         self.lake = settings.lake
         self.source = source
         self.events: list[Event] = []
@@ -82,7 +82,7 @@ class Running:
 
 
 @contextmanager
-def running(settings: ConnectorSettings, source: Source, spark: SparkSession) -> Iterator[Running]:
+def running(settings: ConnectorSettings, source: Source, spark: SparkSession | None = None) -> Iterator[Running]:
     """A connector that runs inside the `with`."""
     run = Running(settings, source, spark)
     try:
@@ -92,7 +92,7 @@ def running(settings: ConnectorSettings, source: Source, spark: SparkSession) ->
         run.connector.wait(60)
 
 
-def sync_once(settings: ConnectorSettings, source: Source, spark: SparkSession) -> dict[str, TableState]:
+def sync_once(settings: ConnectorSettings, source: Source, spark: SparkSession | None = None) -> dict[str, TableState]:
     """One run that catches up and ends. Every table's state afterwards."""
     connector = Connector(settings, source, spark)
     connector.start()

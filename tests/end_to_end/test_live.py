@@ -7,10 +7,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from pyspark.sql import SparkSession
 from tests.journey import cuts, interrupt, start, wait_for_cuts
 
 import tailrace
+from tailrace.read.duckdb import connect
 from tailrace.source.postgres.source import PostgresSource
 
 ROUNDS = 4
@@ -21,10 +21,10 @@ TABLES = ("a", "b", "c")
 
 @pytest.mark.timeout(600)
 def test_a_transaction_over_three_tables_is_seen_whole_in_every_live_read_while_publishes_run(
-    database: str, tmp_path: Path, spark: SparkSession
+    database: str, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
-    with psycopg.connect(database, autocommit=True) as conn:
+    with psycopg.connect(database, autocommit=True) as conn, connect() as duckdb:
         for table in TABLES:
             conn.execute(f"create table {table} (id int primary key, round int not null, filler text)")
             conn.execute(f"insert into {table} select n, 0, repeat('x', 100) from generate_series(1, 3000) n")
@@ -34,9 +34,9 @@ def test_a_transaction_over_three_tables_is_seen_whole_in_every_live_read_while_
         for number in range(1, ROUNDS_MAX + 1):
             begun_at = _commit_round(conn, number)
             committed = time.monotonic()
-            early = fresh = tailrace.cut(spark, lake)
+            early = fresh = tailrace.cut(duckdb, lake)
             while fresh.position.ordinal < begun_at:
-                fresh = tailrace.cut(spark, lake)
+                fresh = tailrace.cut(duckdb, lake)
             delays.append(time.monotonic() - committed)
             for cut in (early, fresh):
                 seen = _rounds(cut)
@@ -64,5 +64,4 @@ def _commit_round(conn: psycopg.Connection, number: int) -> int:
 def _rounds(cut: tailrace.Cut) -> list[tuple[int, int]]:
     """For each table, the newest round and how many rows have it."""
     newest = "(select round, count(*) as rows from public.{0} group by round order by round desc limit 1)"
-    rows = cut.sql(" union all ".join(newest.format(table) for table in TABLES)).collect()
-    return [(row["round"], row["rows"]) for row in rows]
+    return cut.sql(" union all ".join(newest.format(table) for table in TABLES)).fetchall()

@@ -7,13 +7,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from demo.compare import compare
-from pyspark.sql import SparkSession
 from tests.journey import run
 
 
 @pytest.mark.timeout(600)
 def test_a_sync_with_tables_in_trouble_copies_the_others_and_exits_with_1_until_they_are_mended(
-    database: str, tmp_path: Path, spark: SparkSession
+    database: str, tmp_path: Path
 ) -> None:
     lake = str(tmp_path / "lake")
     execute(
@@ -33,7 +32,7 @@ def test_a_sync_with_tables_in_trouble_copies_the_others_and_exits_with_1_until_
     assert first.returncode == 1, first
     assert list(temporary.iterdir()) == []
     assert first.stderr == f"in error and left out: public.keyless, public.times; tailrace tables {lake} says why\n"
-    equal(database, spark, lake, "public.good")
+    equal(database, lake, "public.good")
     listed = run("tables", lake)
     assert listed.returncode == 1
     states, _, _ = listed.stdout.partition("\n\n")
@@ -47,7 +46,7 @@ def test_a_sync_with_tables_in_trouble_copies_the_others_and_exits_with_1_until_
     assert run("tables", "resync", lake, "times").returncode == 0
     second = run("sync", database, lake, "--once")
     assert (second.returncode, second.stderr) == (0, ""), second
-    equal(database, spark, lake, "public.good", "public.times", "public.keyless")
+    equal(database, lake, "public.good", "public.times", "public.keyless")
     assert run("tables", lake).returncode == 0
     assert_private(tmp_path / "lake" / "_tailrace")
 
@@ -61,7 +60,7 @@ def test_a_sync_with_tables_in_trouble_copies_the_others_and_exits_with_1_until_
 def assert_private(folder: Path) -> None:
     """Only their owner may read the log, what is said about the lake, and what was logged meanwhile."""
     found = [folder, *folder.rglob("*")]
-    assert {"spark.log", "tailrace.log", "head", "cuts.jsonl", "source.json"} <= {path.name for path in found}
+    assert {"tailrace.log", "head", "cuts.jsonl", "source.json"} <= {path.name for path in found}
     assert [path for path in found if path.stat().st_mode & 0o077] == []
 
 
@@ -77,8 +76,8 @@ def assert_dropped(database: str, lake: str) -> None:
     assert "is gone" in gone.stderr
 
 
-def equal(dsn: str, spark: SparkSession, lake: str, *tables: str) -> None:
-    assert [table for table in compare(dsn, spark, lake, tables) if not table.equal] == []
+def equal(dsn: str, lake: str, *tables: str) -> None:
+    assert [table for table in compare(dsn, lake, tables) if not table.equal] == []
 
 
 def execute(dsn: str, script: str) -> None:

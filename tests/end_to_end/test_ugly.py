@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import signal
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
 import pytest
-from demo.compare import compare_frames
-from pyspark.sql import SparkSession
+from demo.compare import compare_tables
 from tests.journey import run as run_command
 from tests.running import Running, running
 
@@ -22,6 +22,7 @@ import tailrace
 from tailrace.connector.tables import lake_status
 from tailrace.errors import DefiniteError
 from tailrace.model.table_state import COPYING, TableState
+from tailrace.read.duckdb import connect
 from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
 
@@ -46,12 +47,12 @@ def settings(tmp_path: Path) -> ConnectorSettings:
 
 @pytest.mark.timeout(600)
 def test_the_ugly_database_is_copied_followed_and_never_silently_wrong(
-    database: str, settings: ConnectorSettings, spark: SparkSession
+    database: str, settings: ConnectorSettings
 ) -> None:
     execute(database, "database.sql")
     killed = run_command("sync", database, str(settings.lake), "--once", TAILRACE_FAILPOINT="snapshot.table.copied")
     assert killed.returncode == -signal.SIGKILL, killed
-    with running(settings, source_of(database), spark) as run:
+    with running(settings, source_of(database)) as run:
         settle(run)
         assert {name for name, _ in reasons(run, TableState.ERRORED)} == set(REFUSED)
         for name, reason in reasons(run, TableState.ERRORED):
@@ -59,7 +60,7 @@ def test_the_ugly_database_is_copied_followed_and_never_silently_wrong(
         execute(database, "changes.sql")
         kill_capture(settings.lake)
         run.wait_for_log()
-        assert_equal(database, tailrace.cut(spark, run.lake, register=False))
+        assert_equal(database, run.lake, published=False)
         execute(database, "definitions.sql")
         for table in ("public.rewritten", "public.parted", "public.every_value", "public.replaced", "public.by_index"):
             run.wait_for_state(table, TableState.LIVE, copy=2)
@@ -67,7 +68,11 @@ def test_the_ugly_database_is_copied_followed_and_never_silently_wrong(
             run.wait_for_state(table, TableState.LIVE)
         settle(run)
         assert {name for name, _ in reasons(run, TableState.ERRORED)} == set(REFUSED) - {"public.keyless"} | GONE
-    assert_queries(settings.lake, spark)
+    live = {str(table) for table, record in run.connector.tables().items() if record.state is TableState.LIVE}
+    with connect() as duckdb:
+        assert set(tailrace.cut(duckdb, settings.lake, published=True, register=False).tables) == live
+    assert_equal(database, settings.lake, published=True)
+    assert_queries(settings.lake)
 
 
 def execute(database: str, script: str) -> None:
@@ -90,16 +95,11 @@ def reasons(run: Running, state: TableState) -> list[tuple[str, str]]:
     return [(str(table), record.reason or "") for table, record in records if record.state is state]
 
 
-def assert_copied(run: Running, database: str, spark: SparkSession) -> None:
-    """Published, in the session that stays open."""
-    live = {str(table) for table, record in run.connector.tables().items() if record.state is TableState.LIVE}
-    cut = tailrace.cut(spark, run.lake, published=True, register=False)
-    assert set(cut.tables) == live
-    assert_equal(database, cut)
-
-
-def assert_equal(database: str, cut: tailrace.Cut) -> None:
-    assert [each for each in compare_frames(database, dict(cut.tables)) if not each.equal] == []
+def assert_equal(database: str, lake: Path, *, published: bool) -> None:
+    with connect() as duckdb:
+        cut = tailrace.cut(duckdb, lake, published=published, register=False)
+        tables = {name: cut.tables[name].to_arrow_table() for name in cut.tables}
+    assert [each for each in compare_tables(database, tables) if not each.equal] == []
 
 
 def kill_capture(lake: Path) -> None:
@@ -109,15 +109,20 @@ def kill_capture(lake: Path) -> None:
             process.kill()
 
 
-def assert_queries(lake: Path, spark: SparkSession) -> None:
+def assert_queries(lake: Path) -> None:
     """Names mean what they mean in the source; one table's trouble is no other's."""
-    cut = tailrace.cut(spark, lake, register=False)
-    assert cut.sql("select v from public.orders").collect()[0].v == "public 2"
-    assert cut.sql("select v from audit.`public.orders`").collect()[0].v == "audit 2"
-    assert cut.sql("select v from archive.`Orders`").collect()[0].v == "archive 2"
-    assert cut.sql("select count(*) as n from `odd schema`.`ta``b\"le.with 'all'`").collect()[0].n == 20
-    assert cut.sql("select `where` from `select` where `from` = 1").collect()[0][0] == "x"
-    for table in ("public.infinite", "public.dropped"):
-        with pytest.raises(DefiniteError, match=f"table {table} is errored"):
-            cut.sql(f"select * from {table}")
+    with connect() as duckdb:
+        cut = tailrace.cut(duckdb, lake, register=False)
+
+        def first(query: str) -> Any:
+            return cut.sql(query).fetchall()[0][0]
+
+        assert first("select v from public.orders") == "public 2"
+        assert first('select v from audit."public.orders"') == "audit 2"
+        assert first('select v from archive."Orders"') == "archive 2"
+        assert first("""select count(*) from "odd schema"."ta`b""le.with 'all'" """) == 20
+        assert first('select "where" from "select" where "from" = 1') == "x"
+        for table in ("public.infinite", "public.dropped"):
+            with pytest.raises(DefiniteError, match=f"table {table} is errored"):
+                cut.sql(f"select * from {table}")
     assert {str(each.table) for each in lake_status(lake).tables} >= {"public.infinite", "public.orders"}

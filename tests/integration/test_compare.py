@@ -6,14 +6,22 @@ import datetime
 from decimal import Decimal
 
 import psycopg
+import pyarrow as pa
 import pytest
-from demo.compare import compare_frames
-from pyspark.sql import DataFrame, SparkSession
+from demo.compare import compare_tables
 
-COLUMNS = (
-    "id bigint, price decimal(8,2), ratio double, at timestamp, local timestamp_ntz,"
-    " day date, bytes binary, code string"
-)
+from tailrace.model.lake_types import arrow_type
+
+COLUMNS = {
+    "id": "bigint",
+    "price": "decimal(8,2)",
+    "ratio": "double",
+    "at": "timestamp",
+    "local": "timestamp_ntz",
+    "day": "date",
+    "bytes": "binary",
+    "code": "string",
+}
 
 NOON = datetime.datetime(2025, 3, 30, 12, 0, 0, 120, tzinfo=datetime.UTC)
 ROWS = [
@@ -36,8 +44,9 @@ def source(database: str) -> str:
     return database
 
 
-def _lake(spark: SparkSession, rows: list[tuple[object, ...]]) -> dict[str, DataFrame]:
-    return {"public.t": spark.createDataFrame(rows, COLUMNS)}
+def _lake(rows: list[tuple[object, ...]]) -> dict[str, pa.Table]:
+    shape = pa.schema([(name, arrow_type(type_)) for name, type_ in COLUMNS.items()])
+    return {"public.t": pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows], schema=shape)}
 
 
 def _lake_rows() -> list[tuple[object, ...]]:
@@ -45,22 +54,22 @@ def _lake_rows() -> list[tuple[object, ...]]:
     return [(*row[:-1], row[-1] and str(row[-1]).ljust(5)) for row in ROWS]
 
 
-def test_equal_rows_of_every_type_are_equal(source: str, spark: SparkSession) -> None:
-    (result,) = compare_frames(source, _lake(spark, _lake_rows()))
+def test_equal_rows_of_every_type_are_equal(source: str) -> None:
+    (result,) = compare_tables(source, _lake(_lake_rows()))
     assert result.examples == ()
     assert result.equal
     assert (result.source_rows, result.lake_rows) == (3, 3)
 
 
-def test_a_lost_row_is_missing(source: str, spark: SparkSession) -> None:
-    (result,) = compare_frames(source, _lake(spark, _lake_rows()[1:]))
+def test_a_lost_row_is_missing(source: str) -> None:
+    (result,) = compare_tables(source, _lake(_lake_rows()[1:]))
     assert (result.missing, result.extra, result.different) == (1, 0, 0)
     assert not result.equal
 
 
-def test_a_row_that_is_there_twice_is_extra(source: str, spark: SparkSession) -> None:
+def test_a_row_that_is_there_twice_is_extra(source: str) -> None:
     rows = _lake_rows()
-    (result,) = compare_frames(source, _lake(spark, [*rows, rows[0]]))
+    (result,) = compare_tables(source, _lake([*rows, rows[0]]))
     assert (result.missing, result.extra, result.different) == (0, 1, 0)
 
 
@@ -76,8 +85,8 @@ def test_a_row_that_is_there_twice_is_extra(source: str, spark: SparkSession) ->
         (7, "ab"),
     ],
 )
-def test_a_changed_value_is_different(source: str, spark: SparkSession, place: int, value: object) -> None:
+def test_a_changed_value_is_different(source: str, place: int, value: object) -> None:
     rows = _lake_rows()
     rows[0] = (*rows[0][:place], value, *rows[0][place + 1 :])
-    (result,) = compare_frames(source, _lake(spark, rows))
+    (result,) = compare_tables(source, _lake(rows))
     assert (result.missing, result.extra, result.different) == (0, 0, 1)

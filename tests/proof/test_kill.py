@@ -9,7 +9,6 @@ import psutil
 import pytest
 from demo.compare import compare
 from demo.shop import TABLES, Workload, load
-from pyspark.sql import SparkSession
 from tests.journey import cuts, run, start, wait_for_cuts
 from tests.postgres import wait_until
 
@@ -18,9 +17,7 @@ POINTS = {"snapshot.table.copied": 4, "publish.table": 20, "capture.flushed": 50
 
 
 @pytest.mark.timeout(3600)
-def test_killed_at_random_points_again_and_again_the_lake_equals_the_source(
-    database: str, tmp_path: Path, spark: SparkSession
-) -> None:
+def test_killed_at_random_points_again_and_again_the_lake_equals_the_source(database: str, tmp_path: Path) -> None:
     load(database)
     chance, lake = random.Random(11), tmp_path / "lake"
     sync = ("sync", database, str(lake), "--publish-every", "0.5")
@@ -35,5 +32,5 @@ def test_killed_at_random_points_again_and_again_the_lake_equals_the_source(
             doomed.kill()
             doomed.communicate()
     assert run("sync", database, str(lake), "--once").returncode == 0
-    assert [table for table in compare(database, spark, lake, TABLES) if not table.equal] == []
+    assert [table for table in compare(database, lake, TABLES) if not table.equal] == []
     wait_until(lambda: not [p for p in psutil.process_iter(["cmdline"]) if str(lake) in str(p.info["cmdline"])], 20)

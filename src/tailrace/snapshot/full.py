@@ -123,7 +123,7 @@ class FullSnapshot:
         return [
             TableProgress(table, self._chunks_done(table), len(self._chunks[table]), found.rows_estimated)
             for table, found in list(self._described.items())
-            if table in self._chunks
+            if table in self._tasks
         ]
 
     def _describe(self) -> None:

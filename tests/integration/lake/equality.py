@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
-from demo.compare import compare_frames
+from demo.compare import compare_tables
 from pyspark.sql import SparkSession
 from tests.engines import assert_same_in_duckdb
 
 import tailrace
+from tailrace.read.duckdb import connect
 
 
 def execute(dsn: str, script: str) -> None:
@@ -19,28 +20,31 @@ def execute(dsn: str, script: str) -> None:
         conn.execute(script)
 
 
-def assert_live(dsn: str, spark: SparkSession, lake: Path, tables: Sequence[str]) -> None:
-    """The newest commit of the log equals the source."""
-    _assert_equal(dsn, spark, lake, tables)
+def assert_live(dsn: str, lake: Path, tables: Sequence[str], spark: SparkSession | None = None) -> None:
+    """The newest commit of the log equals the source; with Spark given, also as Spark reads it."""
+    _assert_equal(dsn, lake, tables, spark, published=False)
 
 
-def assert_published(dsn: str, spark: SparkSession, lake: Path, tables: Sequence[str]) -> None:
+def assert_published(dsn: str, lake: Path, tables: Sequence[str], spark: SparkSession | None = None) -> None:
     """The newest published cut equals the source."""
-    _assert_equal(dsn, spark, lake, tables, published=True)
+    _assert_equal(dsn, lake, tables, spark, published=True)
 
 
-def assert_equal(dsn: str, spark: SparkSession, lake: Path, *tables: str) -> None:
+def assert_equal(dsn: str, lake: Path, *tables: str, spark: SparkSession | None = None) -> None:
     """Live and published."""
-    assert_live(dsn, spark, lake, tables)
-    assert_published(dsn, spark, lake, tables)
+    assert_live(dsn, lake, tables, spark)
+    assert_published(dsn, lake, tables, spark)
 
 
-def _assert_equal(dsn: str, spark: SparkSession, lake: Path, tables: Sequence[str], published: bool = False) -> None:
-    cut = tailrace.cut(spark, lake, published=published, register=False)
-    frames = {table: cut.tables[table] for table in tables}
-    assert {table: sorted(frame.columns) for table, frame in frames.items()} == _columns(dsn, tables)
-    assert [each for each in compare_frames(dsn, frames) if not each.equal] == []
-    assert_same_in_duckdb(cut, lake, list(tables), published=published)
+def _assert_equal(dsn: str, lake: Path, tables: Sequence[str], spark: SparkSession | None, *, published: bool) -> None:
+    with connect() as connection:
+        cut = tailrace.cut(connection, lake, published=published, register=False)
+        found = {table: cut.tables[table].to_arrow_table() for table in tables}
+    assert {table: sorted(rows.column_names) for table, rows in found.items()} == _columns(dsn, tables)
+    assert [each for each in compare_tables(dsn, found) if not each.equal] == []
+    if spark is not None:
+        in_spark = tailrace.cut(spark, lake, published=published, register=False)
+        assert_same_in_duckdb(in_spark, lake, list(tables), published=published)
 
 
 def _columns(dsn: str, tables: Sequence[str]) -> dict[str, list[str]]:

@@ -88,15 +88,15 @@ def test_after_every_kind_of_change_a_live_read_equals_the_source_and_so_does_on
 ) -> None:
     with running(replace(settings, publish_every_seconds=3600), source_of(source), spark) as run:
         run.catch_up()
-        assert_published(source, spark, run.lake, TABLES)
+        assert_published(source, run.lake, TABLES)
         published = LakeHome(run.lake).cuts.newest()
         for script in ROUNDS.values():
             execute(source, script)
             run.wait_for_log()
-            assert_live(source, spark, run.lake, TABLES)
+            assert_live(source, run.lake, TABLES)
         assert LakeHome(run.lake).cuts.newest() == published
     sync_once(replace(settings, once=True), source_of(source), spark)
-    assert_published(source, spark, settings.lake, TABLES)
+    assert_published(source, settings.lake, TABLES, spark)
 
 
 def test_publishing_every_kind_of_change_by_itself_on_executors_and_on_the_driver_equals_the_source(
@@ -108,7 +108,7 @@ def test_publishing_every_kind_of_change_by_itself_on_executors_and_on_the_drive
             monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 0 if number % 2 == 0 else 1 << 30)
             execute(source, script)
             run.catch_up()
-            assert_published(source, spark, run.lake, TABLES)
+            assert_published(source, run.lake, TABLES)
 
 
 def test_a_cut_can_be_read_as_of_any_commit_between_two_published_ones(

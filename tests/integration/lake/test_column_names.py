@@ -69,13 +69,13 @@ def test_a_table_may_have_columns_called_like_ours_in_its_key_too(
     with running(settings, source_of(database), spark) as run:
         run.catch_up()
         # A session keeps the cut it read first: every later live read lays all changes over that.
-        assert_live(database, spark, run.lake, TABLES)
+        assert_live(database, run.lake, TABLES)
         for number, script in enumerate(ROUNDS):
             monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 1 << 30 if number % 2 else 0)
             execute(database, script)
             run.catch_up()
-            assert_published(database, spark, run.lake, TABLES)
-            assert_live(database, spark, run.lake, TABLES)
+            assert_published(database, run.lake, TABLES)
+            assert_live(database, run.lake, TABLES)
         found = tailrace.cut(spark, run.lake, published=True).sql(
             "select distinct _seq, `_metadata`, `a.b` from more_names where _op = 101 and _key = 101"
         )
@@ -106,7 +106,7 @@ def test_a_name_that_delta_needs_stops_its_table_until_it_is_renamed_and_one_it_
     assert states == {"public.later": TableState.LIVE, "public.taken": TableState.LIVE}
     assert LakeHome(settings.lake).tables.load()[TableId("public", "later")].copy == 2
     synced_after('update later set _metadata = id, "odd, name" = id; delete from later where id = 5')
-    assert_published(database, spark, settings.lake, ("public.later", "public.taken"))
+    assert_published(database, settings.lake, ("public.later", "public.taken"))
 
 
 def reason(lake: Path, table: str) -> str:

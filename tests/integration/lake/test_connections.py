@@ -75,7 +75,7 @@ def test_a_role_with_three_connections_completes_a_copy(
     busy = replace(settings, look_at_tables_seconds=0.0)
     with watching(database) as watch:
         assert set(sync_once(busy, source_of(narrow), spark).values()) == {TableState.LIVE}
-    assert_equal(database, spark, settings.lake, *TABLES)
+    assert_equal(database, settings.lake, *TABLES)
     assert watch.seen
 
 
@@ -87,6 +87,6 @@ def test_no_more_readers_than_are_allowed_read_at_once(
     with watching(database) as watch:
         states = sync_once(replace(settings, readers_max=1), source_of(narrow), spark)
     assert set(states.values()) == {TableState.LIVE}
-    assert_equal(database, spark, settings.lake, *TABLES)
+    assert_equal(database, settings.lake, *TABLES)
     assert len(watch.seen) > len(TABLES)
     assert watch.most == 1

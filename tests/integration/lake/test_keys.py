@@ -71,10 +71,10 @@ def test_a_key_is_the_same_key_where_postgres_says_so(
     settings = ConnectorSettings(tmp_path / "lake", publish_every_seconds=0.1)
     with running(settings, source_of(database), spark) as run:
         run.catch_up()
-        assert_live(database, spark, run.lake, tables)
+        assert_live(database, run.lake, tables)
         for number, scripts in enumerate(zip(ROUNDS, NAN_ROUNDS, strict=True)):
             monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 1 << 30 if number % 2 else 0)
             execute(database, for_all_tables(*scripts))
             run.catch_up()
-            assert_published(database, spark, run.lake, tables)
-            assert_live(database, spark, run.lake, tables)
+            assert_published(database, run.lake, tables)
+            assert_live(database, run.lake, tables, spark)

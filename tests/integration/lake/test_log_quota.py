@@ -54,10 +54,10 @@ def test_a_backlog_larger_than_the_quota_is_copied_before_and_after_the_snapshot
         troubles = [event.message for event in run.events if isinstance(event, TroubleChanged)]
         assert troubles[-1:] in ([], [None]), "what was told of the quota is over"
         assert log_bytes(lake) <= QUOTA_BYTES + SEGMENT_BYTES
-        assert_published(database, spark, lake, TABLES)
+        assert_published(database, lake, TABLES)
 
     before = log_bytes(lake)
     update(database, 10)
     sync_once(replace(settings, log_compression="zstd", log_keep_seconds=3600.0), source, spark)
     assert log_bytes(lake) - before < 1 << 20
-    assert_published(database, spark, lake, TABLES)
+    assert_published(database, lake, TABLES)

@@ -107,4 +107,4 @@ def test_a_pattern_with_a_dot_is_for_the_whole_name_however_it_is_quoted(
         str(TABLES["dotted"]),
         str(TABLES["like a full name"]),
     }
-    assert_published(database, spark, lake, ["public.orders", "sales.lines"])
+    assert_published(database, lake, ["public.orders", "sales.lines"])

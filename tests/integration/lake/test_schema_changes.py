@@ -123,7 +123,7 @@ def test_what_happened_while_nothing_ran_is_followed_or_copied_again(
         _in_schema(database, schema, ddl)
     _run(connector)
     assert_followed(connector.tables())
-    assert_equal(database, spark, settings.lake, *(f"{schema}.t" for schema in schemas))
+    assert_equal(database, settings.lake, *(f"{schema}.t" for schema in schemas))
     cuts = LakeHome(settings.lake).cuts.all()
     _run(connector)
     assert LakeHome(settings.lake).cuts.all() == cuts
@@ -147,7 +147,7 @@ def test_what_happens_while_it_streams_is_followed_or_copied_again(
         for number in range(len(FOLLOWED), len(EVERYTHING)):
             run.wait_for_state(f"s{number}.t", TableState.LIVE, copy=2)
         run.catch_up()
-        assert_equal(database, spark, run.lake, *(f"{schema}.t" for schema in schemas))
+        assert_equal(database, run.lake, *(f"{schema}.t" for schema in schemas))
 
 
 def test_a_shape_that_was_logged_before_a_copy_does_not_ask_for_another_one(
@@ -162,4 +162,4 @@ def test_a_shape_that_was_logged_before_a_copy_does_not_ask_for_another_one(
     execute(database, "update t set v = 4 where id = 2")
     _run(connector)
     assert connector.tables()[TableId("public", "t")].copy == 2
-    assert_equal(database, spark, settings.lake, "public.t")
+    assert_equal(database, settings.lake, "public.t")

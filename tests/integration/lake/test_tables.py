@@ -69,13 +69,13 @@ def test_a_table_in_trouble_stops_alone_says_why_everywhere_and_is_brought_back_
 ) -> None:
     with running(settings, source_of(source), spark) as run:
         run.catch_up()
-        assert_live(source, spark, run.lake, [GOOD, TIMES, NAMES, DOOMED])
+        assert_live(source, run.lake, [GOOD, TIMES, NAMES, DOOMED])
         execute(source, TROUBLE)
         for table in REASONS:
             run.wait_for_state(table, TableState.ERRORED)
         execute(source, "delete from good where id < 10; insert into names values (4, 'four')")
         run.catch_up()
-        assert_equal(source, spark, run.lake, GOOD, NAMES)
+        assert_equal(source, run.lake, GOOD, NAMES)
         assert_trouble_is_told(spark, run.lake)
 
     states = sync_once(replace(settings, once=True), source_of(source), spark)
@@ -93,7 +93,7 @@ def test_a_table_in_trouble_stops_alone_says_why_everywhere_and_is_brought_back_
         run.wait_for_state(DOOMED, TableState.LIVE, copy=2)
         execute(source, "insert into doomed values (7, 'back'); delete from names where id = 1; delete from good")
         run.catch_up()
-        assert_equal(source, spark, run.lake, GOOD, TIMES, NAMES, DOOMED)
+        assert_equal(source, run.lake, GOOD, TIMES, NAMES, DOOMED)
 
 
 def assert_trouble_is_told(spark: SparkSession, lake: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_table_that_may_not_be_read_is_left_out_until_the_right_is_granted(
         run.wait_for_state(GOOD, TableState.LIVE)
         execute(source, "delete from good where id < 10; insert into names values (3, 'three')")
         run.catch_up()
-        assert_equal(source, spark, run.lake, GOOD)
+        assert_equal(source, run.lake, GOOD)
         refused = record(run, NAMES)
         assert "limited may not read table public.names" in str(refused.reason)
         with pytest.raises(DefiniteError, match=r"public\.names is errored: user limited may not read"):
@@ -161,7 +161,7 @@ def test_a_table_that_may_not_be_read_is_left_out_until_the_right_is_granted(
         run.wait_for_state(NAMES, TableState.LIVE)
         execute(source, "delete from names where id = 1")
         run.catch_up()
-        assert_equal(source, spark, run.lake, GOOD, NAMES)
+        assert_equal(source, run.lake, GOOD, NAMES)
 
 
 def record(run: Running, table: str) -> TableRecord:
@@ -182,7 +182,7 @@ def test_a_table_that_is_created_while_the_database_is_busy_is_taken_in(
             told = len(run.events)
             run.wait_for(lambda: sum(isinstance(each, StreamProgressed) for each in run.events[told:]) > LOOKS)
         run.catch_up()
-        assert_equal(source, spark, run.lake, GOOD, "public.later")
+        assert_equal(source, run.lake, GOOD, "public.later")
     assert "could not look at the tables" not in caplog.text
 
 
@@ -225,7 +225,7 @@ def test_tables_that_come_and_tables_that_were_not_sent_or_left_out_for_a_while_
         run.wait_for_state("public.parts", TableState.LIVE)
         execute(source, "delete from parts where id < 10; update parts set region = 'asia' where id > 90")
         run.catch_up()
-        assert_equal(source, spark, run.lake, GOOD, "public.parts")
+        assert_equal(source, run.lake, GOOD, "public.parts")
 
     once = replace(settings, once=True)
     states = sync_once(replace(once, exclude=(TIMES,)), source_of(source), spark)
@@ -242,7 +242,7 @@ def test_tables_that_come_and_tables_that_were_not_sent_or_left_out_for_a_while_
         """,
     )
     assert set(sync_once(once, source_of(source), spark).values()) == {TableState.LIVE}
-    assert_equal(source, spark, settings.lake, GOOD, TIMES, NAMES, DOOMED, "public.parts")
+    assert_equal(source, settings.lake, GOOD, TIMES, NAMES, DOOMED, "public.parts")
     cuts = LakeHome(settings.lake).cuts.all()
     sync_once(once, source_of(source), spark)
     assert LakeHome(settings.lake).cuts.all() == cuts, "an idle database is caught up with at once"
@@ -261,7 +261,7 @@ def test_a_copy_that_waits_for_a_transaction_says_so_and_does_not_hold_up_the_ot
         run.wait_for(lambda: f"waits for pid {pid} (postgres)" in (run.connector.status().trouble or ""))
         execute(source, "delete from good where id = 1")
         run.catch_up()
-        assert_equal(source, spark, run.lake, GOOD)
+        assert_equal(source, run.lake, GOOD)
         started = time.monotonic()
         run.connector.stop()
         assert run.connector.wait(30)
@@ -286,7 +286,7 @@ def test_a_table_that_waits_to_be_published_is_told_and_does_not_hold_up_the_oth
         for number in range(2, 5):
             execute(source, f"delete from good where id = {number}")
             run.catch_up()
-        assert_equal(source, spark, run.lake, GOOD)
+        assert_equal(source, run.lake, GOOD)
         blocker.rollback()
         run.wait_for_state("public.later", TableState.LIVE)
         run.wait_for(lambda: run.connector.status().trouble is None)

@@ -70,7 +70,7 @@ def copy(database: str, tmp_path: Path, spark: SparkSession) -> Iterator[Running
 def test_both_engines_show_and_print_the_same_and_duckdb_does_it_without_spark(
     database: str, copy: Running, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert_live(database, spark, copy.lake, [EVERY, "public.floats"])
+    assert_live(database, copy.lake, [EVERY, "public.floats"], spark)
     assert_same_in_duckdb(
         tailrace.cut(spark, copy.lake, published=True), copy.lake, [EVERY, "public.floats"], published=True
     )
