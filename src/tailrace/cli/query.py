@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.abc import MetaPathFinder
@@ -21,11 +21,12 @@ from rich.table import Table
 from tailrace.errors import DefiniteError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
+from tailrace.log.reader import LogReader
 from tailrace.read.cut import Cut, cut
 
 ROWS_SHOWN = 1000
 FOLLOW_SECONDS = 0.1
-"""How often to look for a new cut. To look reads two small files."""
+"""How often to look for a new cut. To look reads one small file."""
 
 
 class Format(StrEnum):
@@ -62,20 +63,22 @@ def run_query(query: Query, *, follow: bool = False) -> None:
         found = query.cut(session)
         answer(query, found)
         if follow:
-            _follow(query, found, session)
+            with suppress(KeyboardInterrupt):
+                _follow(query, home, found, session)
 
 
-def _follow(query: Query, shown: Cut[Any], session: Any) -> None:
-    try:
-        while True:
-            found = query.cut(session)
-            if (found.seq, found.tables.copies) == (shown.seq, shown.tables.copies):
-                time.sleep(FOLLOW_SECONDS)
-                continue
+def _follow(query: Query, home: LakeHome, shown: Cut[Any], session: Any) -> None:
+    reader, seen = LogReader(home.log), None
+    while True:
+        standing = reader.refresh().seq, home.cuts.size_bytes
+        if standing == seen:
+            time.sleep(FOLLOW_SECONDS)
+            continue
+        seen, found = standing, query.cut(session)
+        # What was only published since shows the same rows, unless a table was copied, came or went.
+        if (found.seq, found.tables.copies) != (shown.seq, shown.tables.copies):
             answer(query, found, is_first=False)
             shown = found
-    except KeyboardInterrupt:
-        return
 
 
 @contextmanager
@@ -126,7 +129,10 @@ def answer(query: Query, found: Cut[Any], *, is_first: bool = True) -> None:
         _PRINTERS[query.style](names, lambda rows_max=None: found.engine.rows(frame, rows_max), is_first)
     except found.engine.errors as error:
         reason = str(error).strip().splitlines()[0]
-        raise DefiniteError(reason, f"tables: {', '.join(sorted(found.tables))}") from None
+        hint = f"tables: {', '.join(sorted(found.tables))}"
+        if not query.in_spark and "`" in query.sql:
+            hint = "DuckDB wants names in double quotes; --engine spark takes backticks"
+        raise DefiniteError(reason, hint) from None
     sys.stdout.flush()
     when = f"{found.commit_time:%Y-%m-%d %H:%M:%S.%f} UTC"
     line = f"[dim]cut {found.text}, transaction {found.seq:,}, committed {when}[/dim]"

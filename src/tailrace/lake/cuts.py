@@ -25,6 +25,11 @@ class Cuts:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    @property
+    def size_bytes(self) -> int:
+        """Another number when there is another cut."""
+        return self._path.stat().st_size if self._path.exists() else 0
+
     def all(self) -> list[PublishedCut]:
         """Every cut, oldest first."""
         return self._parse(0)

@@ -109,21 +109,21 @@ class DuckDBEngine:
         given = 0
         while rows_max is None or given < rows_max:
             at_once = ROWS_AT_ONCE if rows_max is None else min(ROWS_AT_ONCE, rows_max - given)
-            rows = _interruptible(frame, at_once)
+            rows = self._next_rows(frame, at_once)
             if not rows:
                 return
             yield from rows
             given += len(rows)
 
-
-def _interruptible(frame: DuckDBPyRelation, count: int) -> list[tuple[Any, ...]]:
-    """The next rows. Ctrl-C ends a query, which DuckDB tells in its own way."""
-    try:
-        return frame.fetchmany(count)
-    except RuntimeError as error:
-        if "interrupted" in str(error):
+    def _next_rows(self, frame: DuckDBPyRelation, count: int) -> list[tuple[Any, ...]]:
+        """Ctrl-C ends the query. DuckDB tells of it in its own way, and would have its threads continue."""
+        try:
+            return frame.fetchmany(count)
+        except RuntimeError as error:
+            if "interrupted" not in str(error):
+                raise
+            self._connection.interrupt()
             raise KeyboardInterrupt from None
-        raise
 
 
 def _newer_unless_left_out(name: str) -> str:

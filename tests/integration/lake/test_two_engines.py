@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from tests import journey
 from tests.engines import assert_same_in_duckdb
 from tests.integration.lake.equality import assert_live, execute
+from tests.postgres import wait_until
 from tests.running import Running, running
 
 import tailrace
@@ -87,6 +88,7 @@ def test_both_engines_show_and_print_the_same_and_duckdb_does_it_without_spark(
             assert shown[0] == shown[1], sql
     assert_answered_from_the_shell(copy.lake, tmp_path / "home")
     assert_followed(database, copy.lake)
+    assert_interrupted(copy.lake, tmp_path / "begun.csv")
 
 
 def assert_answered_from_the_shell(lake: Path, home: Path) -> None:
@@ -112,5 +114,17 @@ def assert_followed(database: str, lake: Path) -> None:
             assert process.stderr.readline().startswith("cut "), "one line for each result"
             execute(database, f'insert into "every type" (id) values ({rows + 1})')
         assert journey.interrupt(process)[0] == 0
+    finally:
+        process.kill()
+
+
+def assert_interrupted(lake: Path, begun: Path) -> None:
+    """Ctrl-C ends a query that would take hours."""
+    long = "select count(*) from range(100000000000000) where range % 7 = 1"
+    process = journey.start("query", str(lake), f"copy (select 1) to '{begun}'; {long}")
+    try:
+        wait_until(begun.exists, 60)
+        code, output, errors = journey.interrupt(process, 30)
+        assert (code, output, errors) == (130, "", "")
     finally:
         process.kill()
