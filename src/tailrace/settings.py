@@ -34,3 +34,18 @@ class ConnectorSettings:
     """How many connections read rows at once while tables are copied. Two or three more are there for other things."""
     look_at_tables_seconds: float = 10.0
     """How often the source is asked which tables there are."""
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """One verification: of which lake, and how."""
+
+    lake: Path
+    tables: tuple[str, ...] = ()
+    """Patterns such as `public.*`; all tables when empty."""
+    keys_max: int = 20
+    """How many differing keys are named for each table."""
+    chunk_bytes_max: int = 32 << 20
+    tables_in_parallel: int = 2
+    readers_max: int = 16
+    """How many connections read rows at once."""

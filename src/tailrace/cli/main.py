@@ -1,4 +1,4 @@
-"""The command line: `tailrace sync | query | tables | doctor | drop | log`.
+"""The command line: `tailrace sync | query | verify | tables | doctor | drop | log`.
 
 Exit codes: 0 done, 1 a check found something or a table is in error, 2 an error with a hint, 130 interrupted.
 """
@@ -169,6 +169,37 @@ def query(  # noqa: PLR0913, PLR0917  each is an option
 
         style = Format.JSON if json else Format.CSV if csv else Format.TABLE
         run_query(Query(lake, sql, engine is EngineName.SPARK, style, published, as_of), follow=follow)
+
+
+@app.command()
+def verify(
+    dsn: Dsn,
+    lake: Lake,
+    tables: Annotated[
+        list[str] | None,
+        typer.Option("--tables", "--table", help="Tables to compare, as patterns: 'public.*'. Repeatable."),
+    ] = None,
+    keys: Annotated[int, typer.Option(help="How many differing keys to print for each table.", min=0)] = 20,
+    readers: Annotated[int, typer.Option(help="How many connections read rows at once.", min=1)] = 16,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Compare every row of a lake with its source, both as of one commit, and print the keys that differ.
+
+    Works beside a running `sync` and beside writers: neither is held up, and what they do meanwhile is no difference.
+    Without a running `sync`, the lake catches up first, as `sync --once` would do it. Reads each table once, as a
+    copy does, and a table that differs once more. Repair a table with `tailrace tables resync`.
+
+    Exit code 0 when every table is equal, 1 when one differs or could not be compared, 2 for an error.
+
+        tailrace verify postgresql://postgres@127.0.0.1:5432/shop ./lake --table 'public.order*'
+    """
+    with shown_errors():
+        from tailrace.cli.verify import run_verify
+        from tailrace.settings import VerifySettings
+        from tailrace.source.kinds import source_of
+
+        settings = VerifySettings(lake, tuple(tables or ()), keys_max=keys, readers_max=readers)
+        run_verify(settings, source_of(dsn), as_json=json)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 
@@ -18,6 +19,13 @@ class TableId:
 
     def __str__(self) -> str:
         return f"{_part(self.namespace)}.{_part(self.name)}"
+
+    def matches(self, pattern: str) -> bool:
+        """Whether a person's pattern (`public.*`, `orders`) names it. One with a dot is for `namespace.name`, one
+        without for the name in any namespace. A shell may have taken the quotes of a part that has a dot."""
+        if "." not in pattern:
+            return fnmatchcase(self.name, pattern)
+        return fnmatchcase(str(self), pattern) or fnmatchcase(f"{self.namespace}.{self.name}", pattern)
 
 
 def _part(name: str) -> str:

@@ -8,21 +8,24 @@ is used. A table is opened when it is first asked for, and a table in trouble tr
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from tailrace.errors import DefiniteError
+from tailrace.lake.door import LakeTable
+from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
-from tailrace.model.cut import PublishedCut
+from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.read._engine import Engine, Frame, engine_of
 from tailrace.read._points import Point, newest_base, parse_point, wanted_seq, with_tables_that_left
 from tailrace.read._tables import CutTables
 from tailrace.read.names import TableNames
+from tailrace.source.door import Source
 from tailrace.source.kinds import source_class
 
 if TYPE_CHECKING:
@@ -110,12 +113,8 @@ def cut(
 
     With `register`, its tables are the session's temporary views.
     """
-    home = LakeHome.find(Path(lake))
-    record = home.source()
-    assert record is not None
-    if not home.log.is_dir():
-        raise DefiniteError(f"{lake} has no log yet", "run tailrace sync first")
-    engine, reader, source = engine_of(session), LogReader(home.log), source_class(record.kind)
+    home, reader, source = _opened(lake)
+    engine = engine_of(session)
     point = parse_point(as_of, source) if isinstance(as_of, str) else as_of
     seq = None if published else wanted_seq(reader, point, source)
     base = newest_base(home, seq, point)
@@ -132,6 +131,49 @@ def cut(
     if register:
         found.register()
     return found
+
+
+def cut_as_it_lies(session: Any, lake: str | Path, position: SourcePosition) -> Cut[Any]:
+    """Exactly what a snapshot of the source at `position` shows. The log must have got there.
+
+    Each published version counts with what other writers have made of it since: it is what a plain reader of the table
+    finds, and what the next publish builds on.
+    """
+    home, reader, source = _opened(lake)
+    seq = reader.seq_at(source.shown_up_to(position))
+    base = home.cuts.newest(lambda cut: cut.seq <= seq and cut.position <= position)
+    if base is None:
+        raise DefiniteError(f"the lake has no cut as old as {source.format(position)}", "wait until a sync made one")
+    return _assemble(engine_of(session), home, reader, _with_other_writers(home, base), seq)
+
+
+def _opened(lake: str | Path) -> tuple[LakeHome, LogReader, type[Source]]:
+    home = LakeHome.find(Path(lake))
+    record = home.source()
+    assert record is not None
+    if not home.log.is_dir():
+        raise DefiniteError(f"{lake} has no log yet", "run tailrace sync first")
+    return home, LogReader(home.log), source_class(record.kind)
+
+
+def _with_other_writers(home: LakeHome, base: PublishedCut) -> PublishedCut:
+    record = home.source()
+    assert record is not None
+    tables = dict(base.tables)
+    for table in home.tables.load():
+        named = tables.get(str(table))
+        if named is not None:
+            stored = format_named(record.format).table(home.table_path(table))
+            tables[str(table)] = replace(named, version=_last_of(stored, named))
+    return replace(base, tables=tables)
+
+
+def _last_of(stored: LakeTable, named: CutTable) -> int:
+    """The last version before our next one: others' versions pass the stamp on."""
+    number = named.version
+    while (after := stored.version(number + 1)) is not None and after.stamp is not None and after.stamp.is_of(named):
+        number += 1
+    return number
 
 
 def arrow(lake: str | Path, table: str, *, published: bool = False, as_of: str | Point | None = None) -> pa.Table:

@@ -28,8 +28,9 @@ from tailrace.lake import formats
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, VerifySettings
 from tailrace.source import kinds
+from tailrace.verify.verification import Verification
 
 ORDERS, LINES = "shop.orders", "shop.lines"
 TABLES = (ORDERS, LINES)
@@ -100,6 +101,18 @@ def test_snapshot_stream_cut_and_live_read_equal_the_script_an_empty_table_inclu
     script.transaction([Alter(ORDERS, add={"extra": "int"}), Update(ORDERS, (5,), {"extra": 7})])
     copy.catch_up()
     assert_equal(spark, copy.lake, script)
+
+
+def test_a_lake_is_verified_through_the_doors_alone_at_the_very_commit_that_a_snapshot_shows(
+    copy: Running, source: ScriptedSource, script: Script, spark: SparkSession
+) -> None:
+    for table in TABLES:
+        copy.wait_for_state(table, TableState.LIVE)
+    script.transaction([Insert(LINES, {"id": 1, "at": None}), Update(ORDERS, (2,), {"id": 200}, leave_out=["big"])])
+    report = Verification(VerifySettings(copy.lake), source, spark, lambda event: None).run()
+    counts = {str(each.table): (each.source_rows, each.lake_rows) for each in report.tables}
+    assert counts == {LINES: (1, 1), ORDERS: (20, 20)}
+    assert report.is_equal
 
 
 def test_positions_stay_the_source_s_own_all_the_way_to_the_cut(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
@@ -46,14 +45,6 @@ def obstacle(kind: str, persistence: str, is_partition: bool) -> str | None:
     return "a partition: name the partitioned table" if is_partition else None
 
 
-def matches(pattern: str, table: TableId) -> bool:
-    """A pattern with a dot is for `namespace.name`, one without for the name in any namespace. A shell may have taken
-    the quotes of a part that has a dot."""
-    if "." not in pattern:
-        return fnmatchcase(table.name, pattern)
-    return fnmatchcase(str(table), pattern) or fnmatchcase(f"{table.namespace}.{table.name}", pattern)
-
-
 def choose(candidates: Sequence[Candidate], include: Sequence[str], exclude: Sequence[str]) -> list[Candidate]:
     """The tables that some `include` pattern (none: all tables) and no `exclude` pattern names.
 
@@ -63,13 +54,13 @@ def choose(candidates: Sequence[Candidate], include: Sequence[str], exclude: Seq
     reasons = {candidate.table: candidate.left_out(include) for candidate in candidates}
     usable = [candidate for candidate in candidates if reasons[candidate.table] is None]
     for pattern in include:
-        if not any(matches(pattern, candidate.table) for candidate in usable):
+        if not any(candidate.table.matches(pattern) for candidate in usable):
             raise _no_match(pattern, reasons)
     chosen = [
         candidate
         for candidate in usable
-        if (not include or any(matches(pattern, candidate.table) for pattern in include))
-        and not any(matches(pattern, candidate.table) for pattern in exclude)
+        if (not include or any(candidate.table.matches(pattern) for pattern in include))
+        and not any(candidate.table.matches(pattern) for pattern in exclude)
     ]
     if not chosen:
         what = "every table is excluded" if usable else "the database has no table that can be copied"
@@ -80,7 +71,7 @@ def choose(candidates: Sequence[Candidate], include: Sequence[str], exclude: Seq
 def _no_match(pattern: str, reasons: Mapping[TableId, str | None]) -> DefiniteError:
     message = f"no table matches '{pattern}'"
     for table, reason in reasons.items():
-        if reason is not None and matches(pattern, table):
+        if reason is not None and table.matches(pattern):
             return DefiniteError(message, f"{table} is {reason}")
     usable = [table for table, reason in reasons.items() if reason is None]
     known = {str(table): str(table) for table in usable}

@@ -16,7 +16,6 @@ from tailrace.errors import DefiniteError
 from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights, hidden_rows
 from tailrace.source.postgres._catalog import TableInfo, candidates, quoted
-from tailrace.source.postgres._patterns import matches
 from tailrace.source.postgres._problems import clashes, problems
 from tailrace.source.postgres._publication import require_publication, use_publication
 from tailrace.source.postgres._queries import load
@@ -108,8 +107,8 @@ def check_left_out(conn: psycopg.Connection, include: Sequence[str], exclude: Se
         for candidate in candidates(conn)
         if (reason := candidate.left_out(include)) is not None
         and reason.startswith(("unlogged", "a foreign", "part of"))
-        and (not include or any(matches(pattern, candidate.table) for pattern in include))
-        and not any(matches(pattern, candidate.table) for pattern in exclude)
+        and (not include or any(candidate.table.matches(pattern) for pattern in include))
+        and not any(candidate.table.matches(pattern) for pattern in exclude)
     ]
     return [Check("not copied", None, f"{table} is {reason}") for table, reason in named]
 

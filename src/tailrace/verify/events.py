@@ -1,0 +1,44 @@
+"""What a verification tells its listener while it runs. A sync that it runs itself tells the connector's events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tailrace.connector import events as connector_events
+from tailrace.model.table import TableId
+from tailrace.verify.report import TableReport
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What it waits for. Told again and again until it continues."""
+
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class PointTaken:
+    """The source is read as of this point from now on."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class TableProgressed:
+    """How many of a table's tasks are done, of those that Spark knows of."""
+
+    table: TableId
+    tasks_done: int
+    tasks: int
+
+
+@dataclass(frozen=True)
+class TableCompared:
+    report: TableReport
+
+
+VerifyEvent = Waits | PointTaken | TableProgressed | TableCompared | connector_events.Event
+Tell = Callable[[VerifyEvent], None]
+"""Called in the thread that verifies, and for the connector's events in the connector's."""

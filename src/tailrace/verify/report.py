@@ -1,0 +1,128 @@
+"""What a verification found: values, for the terminal and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from tailrace.errors import TailraceError
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord, TableState
+
+
+class Verdict(StrEnum):
+    """What can be said of one table."""
+
+    EQUAL = "equal"
+    """The lake has the source's rows, all of them and no other."""
+    DIFFERENT = "different"
+    """Some rows differ."""
+    SHAPE_DIFFERS = "schema differs"
+    """The columns or their types differ; rows are not compared."""
+    NOT_COMPARED = "not compared"
+    """The lake does not have the table at this point, or the source could not be read; the reason says which."""
+    LEFT_OUT = "left out"
+    """No longer chosen by its sync: nothing follows it."""
+
+
+class Difference(StrEnum):
+    """How the rows of one key differ."""
+
+    MISSING = "missing"
+    """The lake lacks a row."""
+    EXTRA = "extra"
+    """The lake has a row that the source has not, or has one more than once."""
+    CHANGED = "changed"
+    """Both have it, with other values."""
+
+
+@dataclass(frozen=True)
+class KeyDifference:
+    """One key whose rows differ."""
+
+    key: Mapping[str, str | None]
+    """Its columns, as text."""
+    difference: Difference
+    source_rows: int
+    lake_rows: int
+    columns: tuple[str, ...] = ()
+    """Those with other values, where both sides have the row."""
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """What was found of one table."""
+
+    table: TableId
+    verdict: Verdict
+    source_rows: int | None = None
+    lake_rows: int | None = None
+    differing: Mapping[Difference, int] = field(default_factory=dict)
+    """How many keys, in each way."""
+    keys: tuple[KeyDifference, ...] = ()
+    """The first of them."""
+    reason: str | None = None
+    hint: str | None = None
+
+    @classmethod
+    def not_compared(cls, table: TableId, error: TailraceError) -> TableReport:
+        message = error.message.removeprefix(f"{table}: ")
+        return cls(table, Verdict.NOT_COMPARED, reason=message, hint=error.hint)
+
+    @classmethod
+    def of_state(cls, table: TableId, record: TableRecord) -> TableReport:
+        """A table that is not live."""
+        if record.state is TableState.REMOVED:
+            return cls(table, Verdict.LEFT_OUT, reason=record.reason)
+        reason = f"it is {record.state}" + (f": {record.reason}" if record.reason else "")
+        return cls(table, Verdict.NOT_COMPARED, reason=reason, hint=record.hint)
+
+    @property
+    def is_fine(self) -> bool:
+        return self.verdict in (Verdict.EQUAL, Verdict.LEFT_OUT)
+
+    def to_fields(self) -> dict[str, Any]:
+        """For JSON."""
+        keys = [
+            {
+                "key": dict(each.key),
+                "difference": each.difference,
+                "rows_in_source": each.source_rows,
+                "rows_in_lake": each.lake_rows,
+                "columns": list(each.columns),
+            }
+            for each in self.keys
+        ]
+        return {
+            "table": str(self.table),
+            "verdict": self.verdict,
+            "rows_in_source": self.source_rows,
+            "rows_in_lake": self.lake_rows,
+            "differing": {each.value: self.differing.get(each, 0) for each in Difference},
+            "keys": keys,
+            "reason": self.reason,
+            "hint": self.hint,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found of a lake, at one point of its source."""
+
+    position: str | None
+    """The point, as the source writes it; None where no table could be compared."""
+    seq: int | None
+    """The last transaction of the log that the source shows there."""
+    tables: tuple[TableReport, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every table that the lake follows was compared and is equal."""
+        return all(each.is_fine for each in self.tables)
+
+    def to_fields(self) -> dict[str, Any]:
+        """For JSON."""
+        tables = [each.to_fields() for each in self.tables]
+        return {"equal": self.is_equal, "position": self.position, "transaction": self.seq, "tables": tables}
