@@ -65,9 +65,9 @@ class DeltaTable:
     def publish(self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False) -> DeltaDraft:
         base = self._look()
         assert base is not None
+        metadata = self._following(base, schema)
         if base.foreign is not None:
             raise ResyncError.of(schema.table, f"the lake had drifted from the source: {base.foreign}")
-        metadata = self._following(base, schema)
         files = None if replaces_all else tuple(base.files.values())
         write = StatesWriter(self._path, metadata.fields, schema, self._locator_of(metadata, schema), files)
         return DeltaDraft(self._log, base, metadata, stamp, "PUBLISH", replaces_all=replaces_all, write=write)
