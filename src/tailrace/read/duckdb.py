@@ -53,13 +53,9 @@ class DuckDBEngine:
         return self._connection.sql(f"select * from {scan.sql}")
 
     def of_arrow(self, table: pa.Table) -> DuckDBPyRelation:
-        # A condition on a column is left to Arrow, to which NaN is greater than nothing. One on an expression is not.
-        columns = [
-            f"coalesce({quote(field.name)}, {quote(field.name)}) as {quote(field.name)}"
-            if pa.types.is_floating(field.type)
-            else quote(field.name)
-            for field in table.schema
-        ]
+        # A condition on a column is left to Arrow, to which NaN is greater than nothing, and which does not know every
+        # condition that a join makes. One on an expression is not.
+        columns = [f"coalesce({name}, {name}) as {name}" for name in map(quote, table.column_names)]
         return self._connection.from_arrow(table).project(", ".join(columns))
 
     def shaped(self, frame: DuckDBPyRelation, columns: Mapping[str, str | None], shape: Any) -> DuckDBPyRelation:
