@@ -1,0 +1,116 @@
+"""How long a commit takes to show in a query, while transactions come in and a sync publishes them.
+
+python -m benchmarks.live [--quick] [--folder FOLDER]
+
+Five tables, one of two million rows; 500 transactions a second, written by one process and published by another. A
+third reads: it commits a change, then asks for the newest cut until it sees the change. The measure of all is what the
+same query takes on the plain Delta table, in Spark, while nothing else happens.
+
+Then the shell: `tailrace query` on a lake of 60 tables, next to a bare Spark that starts and counts one table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from benchmarks.aims import Aim, report
+from benchmarks.figures import PeakMemory, console, seconds, show
+from benchmarks.live import shell
+from benchmarks.live.probes import Probes
+from benchmarks.live.shop import Shop, Writers
+from benchmarks.live.syncing import Syncing
+from benchmarks.plots import Axes, lines
+from demo.embedded import EmbeddedPostgres
+
+from tailrace.lake.formats import format_named
+from tailrace.read.duckdb import connect
+from tailrace.spark.session import session
+
+LIMITS = {"spark": (2.0, 5.0), "duckdb": (0.5, 2.0)}
+"""The median and the 99th percentile at most, in units of the plain query."""
+SERVER = {"max_wal_size": "8GB", "shared_buffers": "512MB"}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Rows, transactions and reads."""
+
+    rows: int
+    per_second: int
+    settle_seconds: float
+    """The writers run so long before the first read that counts."""
+    reads: int
+    plain_reads: int
+    tables: int
+    commands: int
+
+
+FULL = Scale(2_000_000, 500, 20.0, 100, 20, 60, 5)
+QUICK = Scale(100_000, 200, 5.0, 15, 8, 10, 2)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.live")
+    parser.add_argument("--quick", action="store_true", help="fewer rows, transactions and reads, to try it")
+    parser.add_argument("--folder", type=Path, default=None, help="where to write; default: the temporary folder")
+    options = parser.parse_args()
+    scale = QUICK if options.quick else FULL
+    with (
+        tempfile.TemporaryDirectory(prefix="tailrace-", dir=options.folder) as folder,
+        EmbeddedPostgres(Path(folder) / "data", settings=SERVER) as server,
+    ):
+        aims = _live(server, Path(folder), scale) + shell.measure(server, Path(folder), scale.tables, scale.commands)
+    return report(aims)
+
+
+def _live(server: EmbeddedPostgres, folder: Path, scale: Scale) -> list[Aim]:
+    dsn, lake = server.create_database("live"), folder / "lake"
+    shop = Shop(dsn, scale.rows).load()
+    spark = session(format_named("delta"), folder / "spark.log", brief=False)
+    with PeakMemory() as memory, Syncing(dsn, lake) as sync, connect() as duckdb:
+        sync.wait_for_cut()
+        probes = Probes(shop, lake)
+        # The plain queries come second: they are the measure of all, so they find the warmer Spark.
+        quiet = {name: probes.read(each, scale.plain_reads) for name, each in (("spark", spark), ("duckdb", duckdb))}
+        plain = probes.plain(spark, scale.plain_reads)
+        unit = float(np.median(plain))
+        with Writers(dsn, scale.rows, scale.per_second) as writers:
+            writers.run_for(scale.settle_seconds)
+            cuts = sync.cuts
+            busy = {name: probes.read(each, scale.reads) for name, each in (("spark", spark), ("duckdb", duckdb))}
+            rate, cuts = writers.per_second, sync.cuts - cuts
+    spark.stop()
+    took = sum(map(sum, busy.values()))
+    console.print(f"{rate:,.0f} transactions a second; {cuts} cuts published while {took:,.0f} s were spent reading")
+    rows = [("plain Delta in Spark, quiet", plain)]
+    rows += [(f"live in {name}, quiet", found) for name, found in quiet.items()]
+    rows += [(f"live in {name}, {scale.per_second} a second", found) for name, found in busy.items()]
+    show(
+        f"from a commit to its row in a table of {scale.rows:,}",
+        ["", "p50", "p99", "p50 to plain", "p99 to plain"],
+        [
+            [label, *(seconds(value) for value in _two(found)), *(f"{value / unit:.2f}" for value in _two(found))]
+            for label, found in rows
+        ],
+    )
+    console.print(f"peak memory: {memory}")
+    series = {label: [(float(number), value) for number, value in enumerate(found, 1)] for label, found in rows}
+    console.print(f"plot: {lines('bench-live', 'from a commit to its row', Axes('read', 'seconds'), series)}")
+    return [
+        Aim(f"{name}-{what}-to-plain", value / unit, most, at_most=True)
+        for name, limits in LIMITS.items()
+        for what, value, most in zip(("p50", "p99"), _two(busy[name]), limits, strict=True)
+    ]
+
+
+def _two(found: list[float]) -> tuple[float, float]:
+    return float(np.percentile(found, 50)), float(np.percentile(found, 99))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
