@@ -7,6 +7,19 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
+class SparkSettings:
+    """Where Spark works: in this process's own JVM, or on a cluster."""
+
+    master: str = "local[*]"
+    """`local[*]`, or a cluster as Spark names it: `spark://host:7077`."""
+    conf: tuple[tuple[str, str], ...] = ()
+    """Spark's own settings, each instead of ours."""
+
+
+LOCAL_SPARK = SparkSettings()
+
+
+@dataclass(frozen=True)
 class ConnectorSettings:
     """One connector: into which lake, and how. The source has settings of its own."""
 
@@ -34,6 +47,7 @@ class ConnectorSettings:
     """How many connections read rows at once while tables are copied. Two or three more are there for other things."""
     look_at_tables_seconds: float = 10.0
     """How often the source is asked which tables there are."""
+    spark: SparkSettings = LOCAL_SPARK
 
 
 @dataclass(frozen=True)
@@ -49,3 +63,4 @@ class VerifySettings:
     tables_in_parallel: int = 2
     readers_max: int = 16
     """How many connections read rows at once."""
+    spark: SparkSettings = LOCAL_SPARK

@@ -35,6 +35,7 @@ app = typer.Typer(
 app.add_typer(table_commands.app, name="tables")
 app.add_typer(log_commands.app, name="log")
 
+LOCAL = "local[*]"
 LOG_QUOTA_BYTES_MIN = 64 << 20
 LOG_SEGMENT_BYTES_MIN = 1 << 20
 
@@ -51,6 +52,12 @@ Lake = Annotated[Path, typer.Argument(help="The lake's folder.")]
 Tables = Annotated[
     list[str] | None,
     typer.Option("--tables", help="Tables to copy, as patterns: 'public.*'. Repeatable. Default: all."),
+]
+SparkMaster = Annotated[
+    str, typer.Option(metavar="URL", help="Where Spark works: local[*], or a cluster, spark://host:7077.")
+]
+SparkConf = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark's, instead of ours. Repeatable.")
 ]
 Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Tables to leave out, as patterns. Repeatable.")]
 
@@ -82,6 +89,8 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     log_segment: Annotated[
         str, typer.Option(metavar="SIZE", help="The size of a file of the log; at least 1MB.")
     ] = "256MB",
+    spark_master: SparkMaster = LOCAL,
+    spark_conf: SparkConf = None,
 ) -> None:
     """Copy a database into a lake and keep the copy exact.
 
@@ -90,7 +99,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     then 1. Needs wal_level = logical and a user with REPLICATION: `tailrace doctor` checks all of it.
     """
     with shown_errors():
-        from tailrace.cli.progress import TerminalProgress
+        from tailrace.cli.spark import spark_settings
         from tailrace.connector.connector import Connector
         from tailrace.settings import ConnectorSettings
         from tailrace.source.kinds import source_of
@@ -105,15 +114,23 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             log_quota_bytes=None if log_quota is None else parse_size("--log-quota", log_quota, LOG_QUOTA_BYTES_MIN),
             log_compression=log_compression,
             log_segment_bytes_max=parse_size("--log-segment", log_segment, LOG_SEGMENT_BYTES_MIN),
+            spark=spark_settings(spark_master, spark_conf),
         )
         connector = Connector(settings, source_of(dsn, slot=slot, publication=publication))
-        with TerminalProgress(Console()) as progress:
-            connector.subscribe(progress.show)
-            _stop_on_signal(connector.stop)
-            connector.start()
-            while not connector.wait(timeout_seconds=0.2):
-                pass
+        _run(connector)
         _exit_by_tables(connector, lake)
+
+
+def _run(connector: Connector) -> None:
+    """To its end, shown on the terminal."""
+    from tailrace.cli.progress import TerminalProgress
+
+    with TerminalProgress(Console()) as progress:
+        connector.subscribe(progress.show)
+        _stop_on_signal(connector.stop)
+        connector.start()
+        while not connector.wait(timeout_seconds=0.2):
+            pass
 
 
 def _exit_by_tables(connector: Connector, lake: Path) -> None:
@@ -158,6 +175,8 @@ def query(  # noqa: PLR0913, PLR0917  each is an option
     ] = EngineName.DUCKDB,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values with a header.")] = False,
+    spark_master: SparkMaster = LOCAL,
+    spark_conf: SparkConf = None,
 ) -> None:
     """Run SQL over all tables of one cut.
 
@@ -166,13 +185,15 @@ def query(  # noqa: PLR0913, PLR0917  each is an option
     """
     with shown_errors():
         from tailrace.cli.query import Format, Query, run_query
+        from tailrace.cli.spark import spark_settings
 
         style = Format.JSON if json else Format.CSV if csv else Format.TABLE
-        run_query(Query(lake, sql, engine is EngineName.SPARK, style, published, as_of), follow=follow)
+        spark = spark_settings(spark_master, spark_conf)
+        run_query(Query(lake, sql, engine is EngineName.SPARK, style, published, as_of, spark), follow=follow)
 
 
 @app.command()
-def verify(
+def verify(  # noqa: PLR0913, PLR0917  each is an option
     dsn: Dsn,
     lake: Lake,
     tables: Annotated[
@@ -182,6 +203,8 @@ def verify(
     keys: Annotated[int, typer.Option(help="How many differing keys to print for each table.", min=0)] = 20,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once.", min=1)] = 16,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    spark_master: SparkMaster = LOCAL,
+    spark_conf: SparkConf = None,
 ) -> None:
     """Compare every row of a lake with its source, both as of one commit, and print the keys that differ.
 
@@ -194,11 +217,13 @@ def verify(
         tailrace verify postgresql://postgres@127.0.0.1:5432/shop ./lake --table 'public.order*'
     """
     with shown_errors():
+        from tailrace.cli.spark import spark_settings
         from tailrace.cli.verify import run_verify
         from tailrace.settings import VerifySettings
         from tailrace.source.kinds import source_of
 
-        settings = VerifySettings(lake, tuple(tables or ()), keys_max=keys, readers_max=readers)
+        spark = spark_settings(spark_master, spark_conf)
+        settings = VerifySettings(lake, tuple(tables or ()), keys_max=keys, readers_max=readers, spark=spark)
         run_verify(settings, source_of(dsn), as_json=json)
 
 

@@ -23,6 +23,7 @@ from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.read.cut import Cut, cut
+from tailrace.settings import LOCAL_SPARK, SparkSettings
 
 ROWS_SHOWN = 1000
 FOLLOW_SECONDS = 0.1
@@ -47,6 +48,7 @@ class Query:
     style: Format
     published: bool = False
     as_of: str | None = None
+    spark: SparkSettings = LOCAL_SPARK
 
     def cut(self, session: Any) -> Cut[Any]:
         return cut(session, self.lake, published=self.published, as_of=self.as_of, register=False)
@@ -58,6 +60,8 @@ def run_query(query: Query, *, follow: bool = False) -> None:
     if query.as_of is not None and (query.published or follow):
         other = "--published" if query.published else "--follow"
         raise DefiniteError(f"{other} and --as-of exclude each other", "leave one out")
+    if not query.in_spark and query.spark != LOCAL_SPARK:
+        raise DefiniteError("DuckDB answers, and has no use for settings of Spark's", "ask Spark: --engine spark")
     home = LakeHome.find(query.lake)
     with _session(query, home) as session, _quiet_when_unread():
         found = query.cut(session)
@@ -95,7 +99,8 @@ def _session(query: Query, home: LakeHome) -> Iterator[Any]:
 
     record = home.source()
     assert record is not None
-    spark = session(format_named(record.format), home.path / "_tailrace" / "query.log")
+    log_path = home.path / "_tailrace" / "query.log"
+    spark = session(format_named(record.format), log_path, settings=query.spark, lake=home.path)
     try:
         yield spark
     finally:

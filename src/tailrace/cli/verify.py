@@ -41,7 +41,9 @@ def run_verify(settings: VerifySettings, source: Source, *, as_json: bool) -> No
     home.require_identity(source.identify())
     with ExitStack() as stack:
         is_ours = not is_running()
-        spark = session(format_named(record.format), home.path / "_tailrace" / "verify.log", brief=False)
+        log_path = home.path / "_tailrace" / "verify.log"
+        lake_format = format_named(record.format)
+        spark = session(lake_format, log_path, brief=False, settings=settings.spark, lake=home.path)
         if is_ours:
             stack.callback(spark.stop)
         progress = stack.enter_context(VerifyProgress(Console(stderr=True)))

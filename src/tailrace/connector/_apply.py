@@ -184,11 +184,11 @@ class Applier:
         try:
             table.apply(reader, upto, position)
             table.make_durable()
-        except TailraceError as error:
-            return error
         except Exception as error:
             if is_spark_gone(error):
                 raise
+            if isinstance(error, TailraceError):
+                return error
             logger.exception("publishing failed", extra={"table": str(table.table)})
             return unexpected(error, str(table.table))
         return None

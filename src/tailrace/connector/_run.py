@@ -43,7 +43,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableRecord, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source
-from tailrace.spark.session import LazySession, require_java, session
+from tailrace.spark.session import LazySession, require_startable, session
 
 CONSUMER = "lake"
 POLL_SECONDS = 0.05
@@ -101,7 +101,7 @@ class Run:
         """Everything up to the first batch, the cheap and likely to fail first."""
         settings, source = self._settings, self._source
         if self._given_spark is None:
-            require_java()
+            require_startable(settings.spark)
         format_named(settings.format)
         if LakeHome.is_new(settings.lake):
             require_ready(source, settings)
@@ -119,7 +119,9 @@ class Run:
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
         lake_format = format_named(record.format)
-        start = partial(session, lake_format, home.spark_log, brief=settings.once)
+        start = partial(
+            session, lake_format, home.spark_log, brief=settings.once, settings=settings.spark, lake=home.path
+        )
         spark = stack.enter_context(LazySession(start, self._given_spark))
         self._parts = LakeParts(spark, home, lake_format, type(source))
         while not (home.log / "head").exists():

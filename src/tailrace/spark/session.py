@@ -1,4 +1,7 @@
-"""The embedded Spark session: local, on loopback, quiet, with what the lake's format needs."""
+"""The Spark session: embedded and local, or the driver of a cluster; quiet, with what the lake's format needs.
+
+What is done in it is the same for both: nothing outside this module and `cluster` knows the difference.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,13 @@ from pyspark.sql import SparkSession
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.door import LakeFormat
+from tailrace.settings import LOCAL_SPARK, SparkSettings
+from tailrace.spark import cluster
+from tailrace.spark.task_errors import SessionError
 
 JAVA_MIN = 17
 HEAP_GB = (2, 8)
+PYTHON_VARIABLE = "PYSPARK_PYTHON"
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -45,42 +52,79 @@ LASTING_JVM = (
 do without it, long ones compile only what stays hot."""
 
 
-def session(lake_format: LakeFormat, log_path: Path | None = None, *, brief: bool = True) -> SparkSession:
+def session(
+    lake_format: LakeFormat,
+    log_path: Path | None = None,
+    *,
+    brief: bool = True,
+    settings: SparkSettings = LOCAL_SPARK,
+    lake: Path | None = None,
+) -> SparkSession:
     """The process's Spark session, started where there is none; `brief` tunes it for a run of seconds, not hours.
 
     Whatever the JVM prints goes to `log_path`, never to the terminal. What it keeps on disk meanwhile is in a temporary
     folder that no other user can look into and that is removed at the end; so is its log where no path is given.
-    TAILRACE_JVM_OPTIONS replaces our choice of JVM options.
+    TAILRACE_JVM_OPTIONS replaces our choice of JVM options. On a cluster, executors get this package and are looked at
+    before they get work: they need our Python packages, and the `lake` that is seen from here.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    require_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    cores = os.cpu_count() or 2
-    builder = SparkSession.builder.master("local[*]").appName("tailrace")
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    builder = builder.config("spark.driver.memory", f"{heap_gb(memory_bytes)}g")
+    require_startable(settings)
     folder = Path(tempfile.mkdtemp(prefix="tailrace-spark-"))
-    options = os.environ.get("TAILRACE_JVM_OPTIONS", BRIEF_JVM if brief else LASTING_JVM)
-    builder = builder.config("spark.driver.extraJavaOptions", f'{options} "-Djava.io.tmpdir={folder}"')
-    builder = builder.config("spark.sql.shuffle.partitions", str(cores))
-    builder = builder.config("spark.local.dir", str(folder))
-    builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     log_path = log_path or folder / "spark.log"
     try:
-        with _signals_kept():
-            configured = lake_format.configure(builder)
+        with _signals_kept(), _python_of(settings):
+            configured = _with_settings(lake_format.configure(_builder(settings, folder, brief=brief)), settings)
             _launch(configured, log_path)
             started: SparkSession = configured.getOrCreate()
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
-            return started
     except Exception as error:
-        if folder not in log_path.parents:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise DefiniteError(f"Spark did not start: {str(error).splitlines()[0]}", f"see {log_path}") from None
+        raise SessionError(f"Spark did not start: {str(error).splitlines()[0]}", f"see {log_path}") from None
+    if cluster.is_cluster(settings.master):
+        try:
+            cluster.ship(started, folder)
+            cluster.require_executors(started, lake or folder)
+        except BaseException:
+            started.stop()
+            raise
+    return started
+
+
+def _builder(settings: SparkSettings, folder: Path, *, brief: bool) -> Any:
+    builder = SparkSession.builder.master(settings.master).appName("tailrace")
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    options = os.environ.get("TAILRACE_JVM_OPTIONS", BRIEF_JVM if brief else LASTING_JVM)
+    chosen = {
+        **SETTINGS,
+        "spark.driver.memory": f"{heap_gb(memory_bytes)}g",
+        "spark.driver.extraJavaOptions": f'{options} "-Djava.io.tmpdir={folder}"',
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def _with_settings(builder: Any, settings: SparkSettings) -> Any:
+    for name, value in settings.conf:
+        builder = builder.config(name, value)
+    return builder
+
+
+@contextmanager
+def _python_of(settings: SparkSettings) -> Iterator[None]:
+    """Which Python works for the session that is started inside: the one that was asked for, or our own."""
+    before = os.environ.get(PYTHON_VARIABLE)
+    os.environ[PYTHON_VARIABLE] = dict(settings.conf).get("spark.pyspark.python") or before or sys.executable
+    try:
+        yield
+    finally:
+        del os.environ[PYTHON_VARIABLE]
+        if before is not None:
+            os.environ[PYTHON_VARIABLE] = before
 
 
 class LazySession:
@@ -118,6 +162,12 @@ def heap_gb(memory_bytes: int) -> int:
 def is_running() -> bool:
     """Whether this process has a Spark already."""
     return SparkContext._active_spark_context is not None
+
+
+def require_startable(settings: SparkSettings) -> None:
+    """A definite error where it is plain that Spark will not start: no Java, or no cluster there."""
+    require_java()
+    cluster.require_reachable(settings)
 
 
 def require_java() -> None:

@@ -19,6 +19,10 @@ _MARK = "tailrace error "
 _FOUND = re.compile(_MARK + r"(\{.*\})")
 
 
+class SessionError(DefiniteError):
+    """There is no Spark to work with: no table is to blame."""
+
+
 @contextmanager
 def errors_sent() -> Iterator[None]:
     """In a task: let our errors survive the way to the driver."""
@@ -56,8 +60,8 @@ def _all_kinds(kind: type[TailraceError]) -> Iterator[type[TailraceError]]:
 
 
 def is_spark_gone(error: BaseException) -> bool:
-    """Whether the session itself has died: then no table is to blame."""
-    return isinstance(error, Py4JNetworkError | ConnectionError | EOFError)
+    """Whether the session itself has died or never lived: then no table is to blame."""
+    return isinstance(error, SessionError | Py4JNetworkError | ConnectionError | EOFError)
 
 
 def unexpected(error: Exception, table: str) -> DefiniteError:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyroaring import BitMap64
 
+from tailrace.errors import DefiniteError
 from tailrace.failpoint import failpoint
 from tailrace.lake.delta._commit_log import CommitLog
 from tailrace.lake.delta._committing import commit
@@ -37,6 +38,7 @@ class DeltaDraft:
 
     def commit(self, parts: Iterable[Part]) -> int:
         parts = list(parts)
+        self._require_written(parts)
         failpoint("delta.rows")
         actions = [*shape_actions(self.base, self.metadata), *self._removed(), *self._changed(parts)]
         actions += [{"add": add} for part in parts for add in part.added]
@@ -45,6 +47,18 @@ class DeltaDraft:
         commit(self.log, version, actions, self.operation, self.stamp)
         failpoint("delta.commit")
         return version
+
+    def _require_written(self, parts: Sequence[Part]) -> None:
+        """A definite error for a file that is not here: a machine wrote it to a folder that is not the lake's."""
+        for add in (add for part in parts for add in part.added):
+            path = located(self.log.table, add["path"])
+            try:
+                is_whole = path.stat().st_size == add["size"]
+            except FileNotFoundError:
+                is_whole = False
+            if not is_whole:
+                hint = "put the lake into a folder that all of Spark's machines share under one name"
+                raise DefiniteError(f"{path} was written by an executor and is not here", hint)
 
     def _removed(self) -> list[Action]:
         if not self.replaces_all or self.base is None:
