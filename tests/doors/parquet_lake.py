@@ -12,8 +12,10 @@ cut once it has been made durable.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +32,7 @@ from tailrace.lake.door import ConflictError, Scan, TableVersion, WritePart
 from tailrace.lake.files import sync
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
-from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
+from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, UNCHANGED
 from tailrace.model.following import steps
 from tailrace.model.key import key_of
 from tailrace.model.lake_types import arrow_type
@@ -137,9 +139,12 @@ class ParquetTable:
         base = self._read(number)
 
         def commit(parts: list[pa.Table]) -> int:
-            rows = {} if replaces_all else _by_key(base.to_pylist(), schema.key)
+            rows = [] if replaces_all else base.to_pylist()
             states = [state for part in parts for state in part.to_pylist()]
-            folded = _fold(rows, states, schema, replaces_all=replaces_all)
+            if schema.key:
+                folded = _fold(_by_key(rows, schema.key), states, schema, replaces_all=replaces_all)
+            else:
+                folded = _count(rows, states, schema)
             self._interfere(base, number)
             return self._commit(pa.Table.from_pylist(folded, schema=base.schema), stamp, number)
 
@@ -230,6 +235,24 @@ def _fold(base: dict[Key, Row], states: list[Row], schema: TableSchema, *, repla
         if not state[DELETED]:
             upserts[key] = {name: state[name] for name in schema.names} | _left_out(state, key, base, schema)
     return list((rows | upserts).values())
+
+
+def _count(base: list[Row], states: list[Row], schema: TableSchema) -> list[Row]:
+    """The base's rows, so many more or fewer of each as the states say. `ResyncError` where there are not so many."""
+    rows = {_exact(row, schema): row for row in [*base, *states]}
+    counts = Counter(_exact(row, schema) for row in base)
+    for state in states:
+        key = _exact(state, schema)
+        if counts[key] + state[COUNT] < 0:
+            raise _drifted(schema, key, "is there too few times" if counts[key] else "is missing")
+        counts[key] += state[COUNT]
+    return [{name: rows[key][name] for name in schema.names} for key in counts.elements()]
+
+
+def _exact(row: Row, schema: TableSchema) -> Key:
+    """A row as Python compares it: floats as text, because NaN is not equal to itself and -0.0 is equal to 0.0."""
+    values = (row[name] for name in schema.names)
+    return tuple(repr(math.fabs(v) if math.isnan(v) else v) if isinstance(v, float) else v for v in values)
 
 
 def _left_out(state: Row, key: Key, base: dict[Key, Row], schema: TableSchema) -> Row:

@@ -102,7 +102,7 @@ error: publication: bob does not own public.hidden, public.keyless, shop.orders;
 hint: create publication tailrace for table only "public"."hidden", only "public"."keyless", only "shop"."orders" with \
 (publish_via_partition_root = true);
 error: table public.keyless has no primary key
-hint: alter table "public"."keyless" add primary key (…) that is not deferrable, or exclude the table
+hint: alter table "public"."keyless" replica identity full, or add a primary key that is not deferrable
 """
 
 

@@ -35,7 +35,7 @@ REFUSED = {
     "public.deferred": "deferrable",
     "public.infinite": "infinity",
     "public.keyless": "no primary key",
-    "public.no_columns": "no primary key",
+    "public.no_columns": "no columns",
 }
 GONE = {"public.dropped", "public.renamed", "moving.inside"}
 

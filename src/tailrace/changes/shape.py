@@ -99,8 +99,8 @@ def shape_of(
     # Of those valid before the range only the last is still in force in it.
     first = max((index for index, v in enumerate(mine) if v.since <= start), default=0)
     mine = mine[first:]
-    if not mine[-1].schema.key:
-        raise ResyncError.of(table, "its key changed")
+    if not mine[-1].schema.columns:
+        raise ResyncError.of(table, "it has no columns any more")
     return TableShape(mine[-1].schema, tuple(mine), decode)
 
 

@@ -11,10 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.changes.compaction import compact
 from tailrace.changes.decoding import changes_here
-from tailrace.changes.events import events
 from tailrace.changes.shape import TableShape, shape_of
+from tailrace.changes.states import events_of, states_of
 from tailrace.log.reader import LogReader
 from tailrace.model.change import OP, POS, SEQ, Decode
 from tailrace.model.table import TableId
@@ -32,7 +31,7 @@ class Tail:
         """The base's rows are gone; the states are all there is."""
         if self.truncated:
             changes = changes.slice(truncates[-1].as_py() + 1)
-        self.states = compact(events(changes, shape.target.key, shape.target.names), shape.target.names)
+        self.states = states_of(events_of(changes, self.schema), self.schema)
 
     def folded(self, write: Callable[[list[pa.RecordBatch]], Any]) -> list[Any]:
         """What becomes of the states, in one part."""

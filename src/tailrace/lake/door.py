@@ -101,6 +101,9 @@ class LakeTable(Protocol):
         Every part proves its base: a key that the states call new is not in the table, any other is there once. Else a
         `ResyncError` with the keys, and nothing of it is published.
 
+        Of a table without a key, a state is a row and its `COUNT`: so many more of it are there from now on, or fewer.
+        Equal rows (`model.row`) are in one state of one part. The proof: the table has as many as go.
+
         With `replaces_all` the states are the whole content from now on, and none may take a column from an old row.
         """
         ...

@@ -3,7 +3,8 @@
 A code stands for a key: equal keys have equal codes. A key that is one whole number, date or time is its own code. Any
 other gets one of 128 bits, mixed from its values, for which two keys among 10^12 meet with a chance of 10^-14.
 
-Keys are equal as `model.key` says: -0.0 is 0.0 and NaN is NaN; null is null, for rows that are their own key.
+Keys are equal as `model.key` says: -0.0 is 0.0 and NaN is NaN. Rows of a table without a key are their own keys,
+equal as `model.row` says: null is null, and -0.0 is not 0.0.
 """
 
 from __future__ import annotations
@@ -39,11 +40,16 @@ class KeyCodes:
     def take(self, rows: np.ndarray) -> KeyCodes:
         return KeyCodes(self.first[rows], None if self.second is None else self.second[rows])
 
+    @classmethod
+    def joined(cls, parts: Sequence[KeyCodes]) -> KeyCodes:
+        """Those of all parts, of which there is one at least, one after the other."""
+        second = [part.second for part in parts if part.second is not None]
+        return cls(np.concatenate([part.first for part in parts]), np.concatenate(second) if second else None)
 
-def key_codes(columns: Sequence[pa.Array], *, nullable: bool = False) -> KeyCodes:
-    """A code for each key, whose parts are in the columns. Where no part of any key of the table is ever null, say so:
-    codes may then be shorter."""
-    if len(columns) == 1 and _is_whole_number(columns[0].type) and not nullable:
+
+def key_codes(columns: Sequence[pa.Array], *, whole_rows: bool = False) -> KeyCodes:
+    """A code for each key, whose parts are in the columns; for each row with `whole_rows`. No part of a key is null."""
+    if len(columns) == 1 and _is_whole_number(columns[0].type) and not whole_rows:
         return KeyCodes(_words(columns[0])[0], None)
     halves = [np.full(len(columns[0]), seed, np.uint64) for seed in _SEEDS]
     for column in columns:
@@ -53,7 +59,7 @@ def key_codes(columns: Sequence[pa.Array], *, nullable: bool = False) -> KeyCode
         if _is_text(column.type):
             _mix_text(halves, column.fill_null(b"" if pa.types.is_binary(column.type) else ""))
         else:
-            for word in _words(column):
+            for word in _words(column, whole_rows=whole_rows):
                 for half, factor in zip(halves, _FACTORS, strict=True):
                     _mix(half, np.where(valid, word, np.uint64(0)), factor)
     return KeyCodes(halves[0], halves[1])
@@ -73,7 +79,7 @@ def _is_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
 
 
-def _words(column: pa.Array) -> list[np.ndarray]:
+def _words(column: pa.Array, *, whole_rows: bool = False) -> list[np.ndarray]:
     """Values of a fixed size as 64-bit words. What a null has there means nothing."""
     type_ = column.type
     if pa.types.is_decimal(type_):
@@ -81,7 +87,9 @@ def _words(column: pa.Array) -> list[np.ndarray]:
         pairs = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset :][: 2 * len(column)]
         return [pairs[0::2], pairs[1::2]]
     if pa.types.is_floating(type_):
-        values = column.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
+        values = column.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+        if not whole_rows:
+            values += 0.0
         values[np.isnan(values)] = np.nan
         return [values.view(np.uint64)]
     if pa.types.is_boolean(type_):
@@ -129,8 +137,12 @@ class KeyIndex:
     positions: np.ndarray
 
     @classmethod
-    def of(cls, columns: Sequence[pa.Array], *, nullable: bool = False) -> KeyIndex:
-        codes = key_codes(columns, nullable=nullable)
+    def of(cls, columns: Sequence[pa.Array]) -> KeyIndex:
+        return cls.of_codes(key_codes(columns))
+
+    @classmethod
+    def of_codes(cls, codes: KeyCodes) -> KeyIndex:
+        """Of the codes of a file's rows, in order."""
         if len(codes) and (codes.first[1:] >= codes.first[:-1]).all():
             return cls(codes, np.arange(len(codes), dtype=np.uint32))
         order = np.argsort(codes.first, kind="stable")
@@ -173,16 +185,3 @@ class KeyIndex:
             return None
         found = {name: table.column(name).combine_chunks().to_numpy() for name in table.column_names}
         return cls(KeyCodes(found["first"], found.get("second")), found["positions"])
-
-
-def same_rows(columns: Sequence[pa.Array]) -> np.ndarray:
-    """A number for each row, equal exactly where all columns are."""
-    codes = key_codes(columns, nullable=True)
-    halves = [codes.first] if codes.second is None else [codes.first, codes.second]
-    order = np.lexsort(halves)
-    changes = np.zeros(len(order), bool)
-    for half in halves:
-        changes[1:] |= half[order][1:] != half[order][:-1]
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.cumsum(changes)
-    return numbers

@@ -2,6 +2,9 @@
 
 A *change* is one insert, update, delete or truncate, decoded. An *event* is what a change does to one key. A *state* is
 the result of all changes of one key. Each has the table's columns and, beside them, columns of our own.
+
+A table without a key is a multiset: its rows are told apart by all their values, and several may be equal. There an
+event and a state are a row and how many more of it there are than before (`COUNT`); rows are equal as in `model.row`.
 """
 
 from __future__ import annotations
@@ -46,6 +49,9 @@ FROM = f"{PREFIX}from"
 ORIGIN = f"{PREFIX}origin"
 """The key to take a state's left-out columns from, where the row moved."""
 
+COUNT = f"{PREFIX}count"
+"""Of a row without a key: how many were added, less those that went; in a state never 0."""
+
 METADATA = {
     OP: pa.string(),
     SEQ: pa.int64(),
@@ -57,6 +63,7 @@ METADATA = {
 """Where a change stands, the same for every table."""
 EVENT_METADATA = (KEY, SEQ, POS, PART, DELETED, FRESH, FROM, UNCHANGED)
 STATE_METADATA = (DELETED, FRESH, UNCHANGED, ORIGIN)
+"""Of a table with a key. A state of one without has `COUNT` alone."""
 
 Decode = Callable[[Any, TableSchema], Any]
 """A batch of a table's log records, all of one shape, to changes as `change_schema` says. Every source has one."""

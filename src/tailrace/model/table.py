@@ -61,7 +61,8 @@ class TableSchema:
     """The source's own number for the table; log records carry it."""
     columns: tuple[Column, ...]
     key: tuple[str, ...]
-    """Columns that identify a row in every change the source sends; empty where there are none."""
+    """Columns that identify a row in every change the source sends. Empty for a table without a key: every update and
+    delete then carries the whole old row, or the source sends inserts and truncates alone."""
     definition: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     """What the source knew of the table when it told this shape. Only the source reads it. JSON."""
 

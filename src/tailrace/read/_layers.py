@@ -4,6 +4,8 @@ base   k1 k2 k3            published version
 tail   k2' k3 deleted k4   compacted states of the log after it
 view   k1 k2' k4
 
+Of a table without a key, the tail says how many of each row to take away or to add.
+
 What is laid over is the same for every engine. How it is laid over is the engine's.
 """
 
@@ -16,8 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.changes.moves import fill_moved
-from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
+from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED
+from tailrace.model.row import repeated
 from tailrace.model.table import TableSchema
+
+ROW = f"{PREFIX}row"
+"""A number of each row that goes."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +37,15 @@ class Layers:
     """Rows that need nothing of the base."""
     partial: pa.Table
     """Rows that take the columns in `UNCHANGED` from the base row of their key, which is there."""
+    gone: pa.Table
+    """Rows of a table without a key, each once, with a `ROW` of its own: so many of them (`COUNT`) are in the base and
+    no longer count. Rows are equal as in `model.row`."""
 
 
 def layers(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Table], pa.Table]) -> Layers:
     """`rows_of` gives the base rows of some keys: a row that moved takes what it left out from its old one."""
+    if not schema.key:
+        return _without_key(states, schema)
     states = fill_moved(states, schema, rows_of)
     upserts = states.filter(pc.invert(states.column(DELETED))).drop_columns([DELETED, FRESH, ORIGIN])
     is_partial = pc.is_valid(upserts.column(UNCHANGED))
@@ -43,4 +54,15 @@ def layers(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Table], 
         touched=states.filter(pc.invert(states.column(FRESH))).select(list(schema.key)),
         whole=upserts.filter(pc.invert(is_partial)).drop_columns([UNCHANGED]),
         partial=upserts.filter(is_partial),
+        gone=states.slice(0, 0),
     )
+
+
+def _without_key(states: pa.Table, schema: TableSchema) -> Layers:
+    counts = states.column(COUNT)
+    rows, none = states.select(list(schema.names)), states.slice(0, 0)
+    more = pc.greater(counts, 0)
+    added = pa.Table.from_batches(repeated(rows.filter(more), counts.filter(more).to_numpy()), rows.schema)
+    less = pc.less(counts, 0)
+    gone = rows.filter(less).append_column(COUNT, pc.negate(counts.filter(less)))
+    return Layers((), none, added, none, gone.append_column(ROW, pa.array(range(gone.num_rows), pa.int64())))

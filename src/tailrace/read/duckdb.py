@@ -12,9 +12,9 @@ from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 from tailrace.lake.door import LakeFormat
 from tailrace.log.reader import LogReader
-from tailrace.model.change import UNCHANGED
+from tailrace.model.change import COUNT, PREFIX, UNCHANGED
 from tailrace.model.cut import PublishedCut
-from tailrace.read._layers import Layers
+from tailrace.read._layers import ROW, Layers
 from tailrace.read.names import Dialect
 
 ROWS_AT_ONCE = 1000
@@ -75,6 +75,8 @@ class DuckDBEngine:
         found = frame
         if over.touched.num_rows:
             found = self._joined(found, over.touched, over.key, "anti")
+        if over.gone.num_rows:
+            found = self._without(found, over.gone)
         if over.whole.num_rows:
             found = found.union(self.of_arrow(over.whole).project(", ".join(map(quote, columns))))
         if over.partial.num_rows:
@@ -86,6 +88,16 @@ class DuckDBEngine:
         # DuckDB takes NaN for equal to NaN, and zero to minus zero, as `model.key` does.
         same = " and ".join(f"base.{quote(name)} = newer.{quote(name)}" for name in key)
         return base.set_alias("base").join(self.of_arrow(rows).set_alias("newer"), same, how=how)
+
+    def _without(self, base: DuckDBPyRelation, gone: pa.Table) -> DuckDBPyRelation:
+        """Only rows that are equal to one that goes are counted; all others pass."""
+        same = " and ".join(_is_same(field) for field in gone.schema if not field.name.startswith(PREFIX))
+        columns = ", ".join(f"base.{quote(name)} as {quote(name)}" for name in base.columns)
+        newer = self.of_arrow(gone).set_alias("newer")
+        others = base.set_alias("base").join(newer, same, how="anti")
+        place = f"row_number() over (partition by newer.{quote(ROW)}) > newer.{quote(COUNT)}"
+        equal = base.set_alias("base").join(newer, same).project(f"{columns}, {place} as {quote(ROW)}")
+        return others.union(equal.filter(quote(ROW)).project(", ".join(map(quote, base.columns))))
 
     def show(self, view: str, frame: DuckDBPyRelation) -> None:
         self._connection.register(view, frame)
@@ -120,6 +132,15 @@ class DuckDBEngine:
                 raise
             self._connection.interrupt()
             raise KeyboardInterrupt from None
+
+
+def _is_same(field: pa.Field) -> str:
+    """Of two rows without a key; DuckDB itself takes -0.0 for 0.0, and NaN for NaN."""
+    one, other = f"base.{quote(field.name)}", f"newer.{quote(field.name)}"
+    same = f"{one} is not distinct from {other}"
+    if pa.types.is_floating(field.type):
+        same += f" and ({one} = 0 and signbit({one})) is not distinct from ({other} = 0 and signbit({other}))"
+    return same
 
 
 def _newer_unless_left_out(name: str) -> str:

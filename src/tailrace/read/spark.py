@@ -10,20 +10,22 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
-from pyspark.sql.types import TimestampType
+from pyspark.sql.types import DataType, DoubleType, FloatType, TimestampType
 
 from tailrace.lake.door import LakeFormat
 from tailrace.lake.frames import frame_of, spark_schema
 from tailrace.log.reader import LogReader
-from tailrace.model.change import UNCHANGED
+from tailrace.model.change import COUNT, PREFIX, UNCHANGED
 from tailrace.model.cut import PublishedCut
-from tailrace.read._layers import Layers
+from tailrace.read._layers import ROW, Layers
 from tailrace.read.names import Dialect
 
 TAIL_BYTES_MAX = 8 << 20
 """To open a newer base takes seconds once; this many changes cost a read a fraction of one."""
+PLACE = f"{PREFIX}place"
+"""Of a row among those that are equal to it."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _last_base: WeakKeyDictionary[SparkSession, dict[str, PublishedCut]] = WeakKeyDictionary()
@@ -80,11 +82,23 @@ class SparkEngine:
         found = frame
         if over.touched.num_rows:
             found = found.join(self.of_arrow(over.touched).hint("broadcast"), list(over.key), "left_anti")
+        if over.gone.num_rows:
+            found = self._without(found, over.gone)
         if over.whole.num_rows:
             found = found.unionByName(self.of_arrow(over.whole))
         if over.partial.num_rows:
             found = found.unionByName(self._completed(frame, over))
         return found
+
+    def _without(self, base: DataFrame, gone: pa.Table) -> DataFrame:
+        """Only rows that are equal to one that goes are counted; all others pass."""
+        newer = self.of_arrow(gone).alias("newer").hint("broadcast")
+        same = [part for field in base.schema for part in _is_same(field.name, field.dataType)]
+        others = base.alias("base").join(newer, same, "left_anti")
+        place = sf.row_number().over(Window.partitionBy(sf.col(quote(ROW))).orderBy(sf.lit(0)))
+        equal = base.alias("base").join(newer, same).select("base.*", quote(COUNT), place.alias(PLACE))
+        stays = sf.col(quote(PLACE)) > sf.col(quote(COUNT))
+        return others.unionByName(equal.where(stays).select([quote(name) for name in others.columns]))
 
     def _completed(self, base: DataFrame, over: Layers) -> DataFrame:
         newer = self.of_arrow(over.partial).alias("newer").hint("broadcast")
@@ -122,6 +136,19 @@ class SparkEngine:
         for row in plain.toLocalIterator() if rows_max is None else plain.limit(rows_max).collect():
             values = row.asDict(recursive=True).values()
             yield tuple(_instant(value) if at else value for value, at in zip(values, instants, strict=True))
+
+
+def _is_same(name: str, type_: DataType) -> list[Column]:
+    """Of two rows without a key; Spark itself takes -0.0 for 0.0, and NaN for NaN."""
+    one, other = (sf.col(f"{side}.{quote(name)}") for side in ("base", "newer"))
+    same = [one.eqNullSafe(other)]
+    if isinstance(type_, DoubleType | FloatType):
+        same.append(_is_minus_zero(one).eqNullSafe(_is_minus_zero(other)))
+    return same
+
+
+def _is_minus_zero(value: Column) -> Column:
+    return (value == 0) & value.cast("string").startswith("-")
 
 
 def _instant(micros: int | None) -> datetime | None:

@@ -6,6 +6,8 @@
 Rows do not travel as rows: a task hands on one Arrow blob for each task after the shuffle, and only those cross into
 the JVM. Needs no more memory than one task's share, whatever the size of the transaction.
 
+Of a table without a key, equal rows meet instead; they have been counted before they travel.
+
 A row that changed its key and left columns out takes them from events of its old key, so the two keys must meet in one
 task. Where there are such rows, they are looked for first, and keys that are joined by moves go where one of them goes.
 """
@@ -22,10 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from tailrace.changes.compaction import compact
 from tailrace.changes.decoding import decode_ranges
-from tailrace.changes.events import events
 from tailrace.changes.shape import TableShape
+from tailrace.changes.states import events_of, states_of
 from tailrace.errors import TransientError
 from tailrace.lake.door import Part, WritePart
 from tailrace.lake.key_index import key_codes
@@ -34,6 +35,7 @@ from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.model.change import FROM, KEY, POS, SEQ
 from tailrace.model.kind import Kind
+from tailrace.model.table import TableSchema
 from tailrace.spark.task_errors import errors_received, errors_sent
 
 READ_BYTES = 16 << 20
@@ -82,7 +84,7 @@ class _Events:
             ranges = [ByteRange.from_json(text) for text in batch.column(1).to_pylist()]
             for changes in decode_ranges(self.log, ranges, self.after, self.upto, self.shape):
                 kept = _after(pa.Table.from_batches([changes]), self.last_truncate)
-                yield events(kept, self.shape.target.key, self.shape.target.names)
+                yield events_of(kept, self.shape.target)
 
 
 class ExecutorTail:
@@ -112,7 +114,7 @@ class ExecutorTail:
         with errors_received():
             blobs = self._plan().mapInArrow(_splitter(self._events, meetings, self._tasks), "task int, blob binary")
             met = blobs.repartitionById(self._tasks, "task")
-            found = met.mapInArrow(_folder(self._events.shape.target.names, write), "part binary")
+            found = met.mapInArrow(_folder(self._events.shape.target, write), "part binary")
             return [pickle.loads(row["part"]) for row in found.collect()]
 
     def _meetings(self) -> _Meetings:
@@ -123,12 +125,15 @@ class ExecutorTail:
 
 
 def _splitter(source: _Events, meetings: _Meetings, tasks: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    schema = source.shape.target
+
     def split(plan: Batches) -> Iterator[pa.RecordBatch]:
         with errors_sent():
             for found in source.read(plan):
-                if not len(meetings.codes) and found.column(FROM).null_count < found.num_rows:
+                if schema.key and not len(meetings.codes) and found.column(FROM).null_count < found.num_rows:
                     raise MovedRowsError("moved rows")
-                yield from _blobs(found, meetings.targets(_codes(found.column(KEY)), tasks), tasks)
+                codes = _codes(found.column(KEY)) if schema.key else _row_codes(found, schema)
+                yield from _blobs(found, meetings.targets(codes, tasks), tasks)
 
     return split
 
@@ -147,13 +152,13 @@ def _blobs(found: pa.Table, targets: np.ndarray, tasks: int) -> Iterator[pa.Reco
             yield pa.RecordBatch.from_arrays([pa.array([task], pa.int32()), blob], ["task", "blob"])
 
 
-def _folder(columns: tuple[str, ...], write: WritePart) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def _folder(schema: TableSchema, write: WritePart) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def fold(share: Batches) -> Iterator[pa.RecordBatch]:
         blobs = [blob for batch in share for blob in batch.column(1)]
         if blobs:
             with errors_sent():
                 tables = [pa.ipc.open_stream(blob.as_buffer()).read_all() for blob in blobs]
-                part = write(compact(pa.concat_tables(tables), columns).to_batches())
+                part = write(states_of(pa.concat_tables(tables), schema).to_batches())
             yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part)], pa.binary())})
 
     return fold
@@ -176,6 +181,10 @@ def _finder_of_moves(source: _Events) -> Callable[[Batches], Iterator[pa.RecordB
 def _codes(keys: pa.ChunkedArray) -> np.ndarray:
     key = keys.combine_chunks()
     return key_codes([pc.struct_field(key, [index]) for index in range(key.type.num_fields)]).first
+
+
+def _row_codes(rows: pa.Table, schema: TableSchema) -> np.ndarray:
+    return key_codes([rows.column(name).combine_chunks() for name in schema.names], whole_rows=True).first
 
 
 def _joined(old: np.ndarray, new: np.ndarray) -> _Meetings:

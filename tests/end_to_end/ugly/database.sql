@@ -6,6 +6,11 @@ create table no_columns ();
 insert into no_columns default values;
 create table keyless (v text);
 insert into keyless values ('one'), ('one');
+create table lines (at timestamptz, "tailrace" float8, place text, big text);
+alter table lines alter big set storage external;
+alter table lines replica identity full;
+insert into lines select null, v::float8, null, case when n > 2 then repeat('x', 3000) end
+    from unnest(array['0', '-0', 'NaN', null]) v, generate_series(1, 3) n;
 create table only_key (id uuid primary key);
 insert into only_key select gen_random_uuid() from generate_series(1, 50);
 
@@ -48,6 +53,9 @@ create table full_identity (id int primary key, big text, v int);
 alter table full_identity replica identity full;
 insert into full_identity select n, repeat(md5(n::text), 300), n from generate_series(1, 20) n;
 create table deferred (id int primary key deferrable initially deferred, v int);
+create table deferred_full (id int primary key deferrable initially deferred, v int);
+alter table deferred_full replica identity full;
+insert into deferred_full select n, n from generate_series(1, 10) n;
 
 -- Kinds.
 create unlogged table unlogged (id int primary key);

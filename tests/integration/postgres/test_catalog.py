@@ -178,10 +178,42 @@ def test_a_generated_column_in_the_key_is_a_problem_because_changes_do_not_carry
     conn.execute("update t set n = 3")
 
 
-def test_full_identity_without_a_key_is_refused_for_now(conn: psycopg.Connection) -> None:
-    conn.execute("create table t (id int); alter table t replica identity full")
+FULL_WITHOUT_KEY = {
+    "no key": "create table t (id int, n int)",
+    "a deferrable key": "create table t (id int primary key deferrable, n int)",
+    "a unique index alone": "create table t (id int unique, n int)",
+}
+
+
+@pytest.mark.parametrize("shape", FULL_WITHOUT_KEY)
+def test_the_hint_for_a_table_without_a_key_lets_it_be_published_and_updated(
+    conn: psycopg.Connection, shape: str
+) -> None:
+    conn.execute(FULL_WITHOUT_KEY[shape])
     (problem,) = problems(described(conn))
-    assert problem.message == "table public.t has no primary key: its rows cannot be told apart"
+    info = publish_and_update(conn, problem.hint.partition(",")[0])
+    assert (problems(info), schema_of(info).key) == ([], ())
+
+
+def test_a_partitioned_table_without_a_key_is_refused_because_new_partitions_could_not_be_updated(
+    conn: psycopg.Connection,
+) -> None:
+    conn.execute(
+        "create table t (id int, n int) partition by range (id); alter table t replica identity full; "
+        "create table t1 partition of t for values from (0) to (9); alter table t1 replica identity full"
+    )
+    (problem,) = problems(described(conn))
+    assert problem.message == "table public.t is partitioned and has no primary key"
+    conn.execute("create publication p for table t with (publish_via_partition_root = true)")
+    conn.execute("create table t2 partition of t for values from (10) to (19); insert into t values (11)")
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        conn.execute("update t set n = 2")
+
+
+def test_a_table_without_a_column_to_copy_is_refused(conn: psycopg.Connection) -> None:
+    conn.execute("create table t (); alter table t replica identity full")
+    (problem,) = problems(described(conn))
+    assert problem.message == "table public.t has no columns that can be copied"
 
 
 def test_columns_that_differ_only_in_case_are_a_problem(conn: psycopg.Connection) -> None:
@@ -194,10 +226,3 @@ def test_a_column_named_like_one_of_ours_is_a_problem(conn: psycopg.Connection) 
     conn.execute('create table t (id int primary key, _op int, "Tailrace:mine" int, tailrace int)')
     (problem,) = problems(described(conn))
     assert problem.message == "column Tailrace:mine of table public.t has a name that Tailrace uses"
-
-
-def test_a_deferrable_key_is_refused_even_under_identity_full(conn: psycopg.Connection) -> None:
-    info = publish_and_update(
-        conn, "create table t (id int primary key deferrable, n int); alter table t replica identity full"
-    )
-    assert [problem.message for problem in problems(info)] == ["the primary key of table public.t is deferrable"]

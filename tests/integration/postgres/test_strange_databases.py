@@ -229,7 +229,7 @@ def test_what_is_no_table_or_has_nothing_to_copy_is_told(conn: psycopg.Connectio
     )
     source = PostgresSource(dsn)
     found = {each.table.name: each.problem and each.problem.message for each in source.tables([], [])}
-    assert found == {"t": None, "empty": "table public.empty has no primary key"}
+    assert found == {"t": None, "empty": "table public.empty has no columns that can be copied"}
     for name, what in {"far": "a foreign table", "seen": "a view", "kept": "a materialized view"}.items():
         with pytest.raises(DefiniteError) as caught:
             source.tables([name], [])

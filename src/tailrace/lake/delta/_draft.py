@@ -15,6 +15,7 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.delta._commit_log import CommitLog
 from tailrace.lake.delta._committing import commit
 from tailrace.lake.delta._contents import Contents, records
+from tailrace.lake.delta._counting import CountsWriter
 from tailrace.lake.delta._folding import Part, RowsWriter, StatesWriter
 from tailrace.lake.delta._metadata import Metadata, upgraded
 from tailrace.lake.delta._rows import read_batches, write_rows
@@ -34,7 +35,7 @@ class DeltaDraft:
     stamp: Stamp
     operation: str
     replaces_all: bool
-    write: RowsWriter | StatesWriter
+    write: RowsWriter | StatesWriter | CountsWriter
 
     def commit(self, parts: Iterable[Part]) -> int:
         parts = list(parts)

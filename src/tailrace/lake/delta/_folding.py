@@ -28,6 +28,7 @@ from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
 from tailrace.model.table import TableSchema
 
 SHOWN_KEYS = 3
+SHOWN_LETTERS_MAX = 40
 
 Action = Mapping[str, Any]
 
@@ -71,11 +72,7 @@ class StatesWriter:
             return Part(self._write(states))
         places = self._find(states, self.schema.key)
         self._prove(states, places)
-        gone = {
-            self.files[number]["path"]: vector_at(places.position[places.file == number]).serialize()
-            for number in np.unique(places.file).tolist()
-        }
-        return Part(self._write(self._fill(states, places)), gone)
+        return Part(self._write(self._fill(states, places)), gone_at(places, self.files))
 
     def _find(self, rows: pa.Table, key: Sequence[str]) -> Places:
         assert self.files is not None
@@ -89,15 +86,8 @@ class StatesWriter:
             "is missing": ~fresh & (counts == 0),
             "is there more than once": ~fresh & (counts > 1),
         }
-        found = [f"{self._shown(states, rows)} {what}" for what, rows in wrong.items() if rows.any()]
-        if found:
-            raise ResyncError.of(self.schema.table, f"the lake had drifted from the source: {'; '.join(found)}")
-
-    def _shown(self, rows: pa.Table, chosen: np.ndarray) -> str:
-        keys = rows.select(list(self.schema.key)).filter(pa.array(chosen))
-        shown = [", ".join(map(str, row.values())) for row in keys.slice(0, SHOWN_KEYS).to_pylist()]
-        more = f" and {keys.num_rows - SHOWN_KEYS} more" if keys.num_rows > SHOWN_KEYS else ""
-        return f"row {' / '.join(shown)}{more}"
+        if any(rows.any() for rows in wrong.values()):
+            raise drifted(self.schema, states, wrong)
 
     def _fill(self, states: pa.Table, places: Places) -> pa.Table:
         """With the columns that were left out. A row that moved has them under its old key."""
@@ -151,6 +141,32 @@ class StatesWriter:
         rows = rows.sort_by([(name, "ascending") for name in self.schema.key]) if self.schema.key else rows
         added = write_rows(self.table, rows.select(list(self.schema.names)).to_batches(), self.fields)
         return (added,) if added else ()
+
+
+def drifted(schema: TableSchema, rows: pa.Table, wrong: Mapping[str, np.ndarray]) -> ResyncError:
+    """The lake is not what the states were made for; says of which rows what is wrong."""
+    names = list(schema.key or schema.names)
+    found = []
+    for what, chosen in wrong.items():
+        keys = rows.select(names).filter(pa.array(chosen))
+        if keys.num_rows:
+            shown = [", ".join(map(_short, row.values())) for row in keys.slice(0, SHOWN_KEYS).to_pylist()]
+            more = f" and {keys.num_rows - SHOWN_KEYS} more" if keys.num_rows > SHOWN_KEYS else ""
+            found.append(f"row {' / '.join(shown)}{more} {what}")
+    return ResyncError.of(schema.table, f"the lake had drifted from the source: {'; '.join(found)}")
+
+
+def _short(value: Any) -> str:
+    text = "null" if value is None else str(value)
+    return text if len(text) <= SHOWN_LETTERS_MAX else f"{text[:SHOWN_LETTERS_MAX]}…"
+
+
+def gone_at(places: Places, files: Sequence[Action]) -> dict[str, bytes]:
+    """Deletion vectors of these places, by the path of their file."""
+    return {
+        files[number]["path"]: vector_at(places.position[places.file == number]).serialize()
+        for number in np.unique(places.file).tolist()
+    }
 
 
 def _at(places: Places, where: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

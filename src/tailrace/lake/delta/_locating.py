@@ -2,7 +2,8 @@
 
 Files are passed over by the bounds of the first key column; in each that is left, the keys are looked up in the file's
 index. The index of a large file is kept on disk, in the table's folder, so that a few keys cost a few pages of it and
-not the whole key column. It is derived: whatever happens to it, it is made again.
+not the whole key column. It is derived: whatever happens to it, it is made again. Rows of a table without a key are
+their own keys: their index is over all columns.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import xxhash
 
 from tailrace.lake.delta._metadata import Field
-from tailrace.lake.delta._rows import read_columns
+from tailrace.lake.delta._rows import read_batches, read_columns
 from tailrace.lake.delta._vectors import located, positions_in, read_vector
 from tailrace.lake.key_index import KeyCodes, KeyIndex, key_codes
 
@@ -52,9 +54,11 @@ class Places:
 class Locator:
     """Finds keys in the files of one version. Goes to executors without what it remembers."""
 
-    def __init__(self, table: Path, key: Sequence[Field]) -> None:
+    def __init__(self, table: Path, key: Sequence[Field], *, whole_rows: bool = False) -> None:
         self._table = table
         self._key = tuple(key)
+        self.whole_rows = whole_rows
+        """The key is all columns of a table that has none."""
         self._remembered: OrderedDict[str, KeyIndex] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,12 +69,12 @@ class Locator:
         """The key's columns, as the files call them."""
         return [field.physical for field in self._key]
 
-    def is_for(self, key: Sequence[Field]) -> bool:
-        return [each.physical for each in key] == self.physical
+    def is_for(self, key: Sequence[Field], *, whole_rows: bool) -> bool:
+        return ([each.physical for each in key], whole_rows) == (self.physical, self.whole_rows)
 
     def find(self, columns: Sequence[pa.Array], files: Sequence[Action]) -> Places:
         """Every live row that has a wanted key; `columns` are the keys' parts."""
-        codes = key_codes(columns)
+        codes = key_codes(columns, whole_rows=self.whole_rows)
         bounds = _Bounds(columns[0], self._key[0].type)
         found = [(np.empty(0, np.int64),) * 3]
         for number, add in enumerate(files):
@@ -110,7 +114,7 @@ class Locator:
         saved = self._table / INDEX_FOLDER / f"{path.name}.{self._key_name()}"
         index = KeyIndex.load(saved, rows) if rows >= SAVED_ROWS_MIN else None
         if index is None:
-            index = KeyIndex.of(read_columns(path, self._key))
+            index = self._made(path)
             if rows >= SAVED_ROWS_MIN:
                 with suppress(OSError):
                     os.makedirs(saved.parent, exist_ok=True)
@@ -118,9 +122,18 @@ class Locator:
                     index = KeyIndex.load(saved, rows) or index
         return index
 
+    def _made(self, path: Path) -> KeyIndex:
+        if not self.whole_rows:
+            return KeyIndex.of(read_columns(path, self._key))
+        # All columns of a file at once would be too much.
+        batches = read_batches(path, self._key, np.empty(0, np.int64))
+        parts = [key_codes(batch.columns, whole_rows=True) for batch in batches]
+        return KeyIndex.of_codes(KeyCodes.joined(parts))
+
     def _key_name(self) -> str:
         """Another key has other indexes."""
-        return "-".join(str(field.id) for field in self._key)
+        name = "-".join(str(field.id) for field in self._key)
+        return f"rows-{xxhash.xxh3_128_hexdigest(name.encode())}" if self.whole_rows else name
 
 
 class _Bounds:

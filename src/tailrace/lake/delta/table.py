@@ -14,6 +14,7 @@ from tailrace.lake.delta import _durability, _open_versions, _reading, _recovery
 from tailrace.lake.delta._commit_log import CommitLog
 from tailrace.lake.delta._committing import commit
 from tailrace.lake.delta._contents import MERGE_FILES, Contents, read_contents
+from tailrace.lake.delta._counting import CountsWriter
 from tailrace.lake.delta._draft import DeltaDraft, shape_actions
 from tailrace.lake.delta._folding import RowsWriter, StatesWriter
 from tailrace.lake.delta._locating import Locator
@@ -69,7 +70,8 @@ class DeltaTable:
         if base.foreign is not None:
             raise ResyncError.of(schema.table, f"the lake had drifted from the source: {base.foreign}")
         files = None if replaces_all else tuple(base.files.values())
-        write = StatesWriter(self._path, metadata.fields, schema, self._locator_of(metadata, schema), files)
+        writer = StatesWriter if schema.key else CountsWriter
+        write = writer(self._path, metadata.fields, schema, self._locator_of(metadata, schema), files)
         return DeltaDraft(self._log, base, metadata, stamp, "PUBLISH", replaces_all=replaces_all, write=write)
 
     def evolve(self, schema: TableSchema) -> int:
@@ -88,7 +90,8 @@ class DeltaTable:
         if not files or base.foreign is not None:
             return None
         names = {field.physical: field.name for field in base.metadata.fields}
-        key = [names[each] for each in self._locator.physical] if self._locator else []
+        # Rows without a key stay in the order in which they came.
+        key = [names[each] for each in self._locator.physical] if self._locator and not self._locator.whole_rows else []
         commit(self._log, base.version + 1, merged(self._path, base, files, key), MERGE_FILES, None)
         return base.version + 1
 
@@ -114,7 +117,7 @@ class DeltaTable:
         return metadata
 
     def _locator_of(self, metadata: Metadata, schema: TableSchema) -> Locator:
-        key = [metadata.field(name) for name in schema.key]
-        if self._locator is None or not self._locator.is_for(key):
-            self._locator = Locator(self._path, key)
+        key, whole_rows = [metadata.field(name) for name in schema.key or schema.names], not schema.key
+        if self._locator is None or not self._locator.is_for(key, whole_rows=whole_rows):
+            self._locator = Locator(self._path, key, whole_rows=whole_rows)
         return self._locator

@@ -81,6 +81,15 @@ class TableInfo:
     """Why its changes cannot be captured, for a person; None where they can."""
 
     @property
+    def has_identity(self) -> bool:
+        """The stream tells which row an update or a delete is of: by a key, or by the whole old row."""
+        return bool(self.identity_key) or self.replica_identity == "f"
+
+    @property
+    def is_partitioned(self) -> bool:
+        return all(part.relation != self.relation for part in self.parts)
+
+    @property
     def size_bytes(self) -> int:
         return sum(part.size_bytes for part in self.parts)
 
@@ -168,8 +177,8 @@ def measured(conn: psycopg.Connection, info: TableInfo) -> TableInfo:
 
 
 def primary_key(conn: psycopg.Connection, relation: int) -> frozenset[str]:
-    """The columns of a table's primary key; none if there is none."""
-    return _keys(conn, [relation]).primary.get(relation, frozenset())
+    """The columns of a table's primary key; none if there is none, or it is deferrable."""
+    return _keys(conn, [relation]).immediate.get(relation, frozenset())
 
 
 def declared_types(

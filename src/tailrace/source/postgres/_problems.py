@@ -33,12 +33,13 @@ def problems(info: TableInfo) -> list[Problem]:
     """Why this table must not be published yet; empty when it may."""
     if info.obstacle is not None:
         return [Problem(f"table {info.table} is {info.obstacle}", f"leave it out: --exclude '{info.table}'")]
-    found = _generated_key(info) if info.identity_key else [_no_identity(info)]
-    for part in info.parts:
+    found = _generated_key(info) if info.identity_key else _without_key(info)
+    for part in info.parts if info.identity_key else ():
         found += _problems_of_part(part, info)
     if _hides_generated(info):
         message = f"table {info.table} has replica identity full and a generated column: its updates would fail"
-        found.append(Problem(message, f"alter table {quoted(info.table)} replica identity default"))
+        key = "" if info.identity_key else f"alter table {quoted(info.table)} add primary key (…); "
+        found.append(Problem(message, f"{key}alter table {quoted(info.table)} replica identity default"))
     return found + _name_clashes(info)
 
 
@@ -59,18 +60,22 @@ def clashes(tables: Sequence[TableId]) -> Mapping[TableId, Problem]:
     }
 
 
-def _no_identity(info: TableInfo) -> Problem:
+def _without_key(info: TableInfo) -> list[Problem]:
+    """Where changes carry whole rows, a table needs no key."""
     table, name = info.table, quoted(info.table)
-    if info.replica_identity in "df" and info.primary_key:
-        # Two rows may have the same key until the commit: changes by key would hit the wrong one.
-        message = f"the primary key of table {table} is deferrable"
-    elif info.replica_identity == "f":
-        message = f"table {table} has no primary key: its rows cannot be told apart"
-    elif info.primary_key:
-        return Problem(f"table {table} has no replica identity", f"alter table {name} replica identity default")
-    else:
-        message = f"table {table} has no primary key"
-    return Problem(message, f"alter table {name} add primary key (…) that is not deferrable, or exclude the table")
+    if all(column.is_generated for column in info.columns):
+        return [Problem(f"table {table} has no columns that can be copied", f"leave it out: --exclude '{table}'")]
+    if info.is_partitioned:
+        # A partition that is made later does not take its table's identity over: its updates would fail.
+        message = f"table {table} is partitioned and has no primary key"
+        return [Problem(message, f"alter table {name} add primary key (…), or exclude the table")]
+    if info.has_identity:
+        return []
+    if info.replica_identity == "n" and info.primary_key:
+        return [Problem(f"table {table} has no replica identity", f"alter table {name} replica identity default")]
+    # Two rows may have the same deferrable key until the commit: changes by key would hit the wrong one.
+    why = f"the primary key of table {table} is deferrable" if info.primary_key else f"table {table} has no primary key"
+    return [Problem(why, f"alter table {name} replica identity full, or add a primary key that is not deferrable")]
 
 
 def _generated_key(info: TableInfo) -> list[Problem]:

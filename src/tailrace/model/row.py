@@ -1,0 +1,44 @@
+"""When two rows of a table without a key are equal: where the source writes all their values alike.
+
+Null is null and NaN is NaN. Minus zero is not zero, unlike in a key (`model.key`): the source shows which of the two a
+deleted row had, and the other one stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+REPEATED_AT_ONCE = 64 << 10
+
+
+def row_codes(columns: Sequence[Any]) -> tuple[Any, int]:
+    """A number for each row of some columns, equal exactly where the rows are, and how many there are."""
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        encoded = exact(column).dictionary_encode(null_encoding="encode")
+        part = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        # Renumbering after each column keeps the product of two counts within 64 bits.
+        codes = np.unique(codes * (len(encoded.dictionary) + 1) + part, return_inverse=True)[1]
+    return codes, int(codes.max()) + 1 if len(codes) else 0
+
+
+def exact(values: Any) -> Any:
+    """An array whose values compare as the rows' do: a float is its bits, and NaN has one pattern of them."""
+    if not pa.types.is_floating(values.type):
+        return values
+    one_nan = pc.if_else(pc.is_nan(values), pa.scalar(math.nan, values.type), values)
+    return one_nan.view(pa.int64() if pa.types.is_float64(values.type) else pa.int32())
+
+
+def repeated(rows: Any, counts: Any) -> Iterator[Any]:
+    """Batches with each row of a table as many times as its count says, however many that is."""
+    ends = np.cumsum(counts)
+    for begin in range(0, int(ends[-1]) if len(ends) else 0, REPEATED_AT_ONCE):
+        end = min(begin + REPEATED_AT_ONCE, int(ends[-1]))
+        yield from rows.take(pa.array(ends.searchsorted(np.arange(begin, end), "right"))).to_batches()
