@@ -37,6 +37,10 @@ class ConnectorSettings:
     chunk_bytes_max: int = 32 << 20
     log_keep_seconds: float = 24 * 3600.0
     """How long changes stay readable in the log after they have been published."""
+    retain_seconds: float = 7 * 24 * 3600.0
+    """How long published cuts stay readable; the older, the fewer of them."""
+    retain_all_seconds: float = 3600.0
+    """How long every published cut stays readable."""
     log_quota_bytes: int | None = None
     """How much disk the log may take; at this, nothing more is taken from the source until there is room."""
     log_compression: str | None = None

@@ -18,6 +18,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,7 +29,7 @@ from pyspark.sql import functions as sf
 
 from tailrace.errors import ResyncError
 from tailrace.lake.columns import comment, described
-from tailrace.lake.door import ConflictError, Scan, TableVersion, WritePart
+from tailrace.lake.door import ConflictError, Pruned, Scan, TableVersion, Wanted, WritePart
 from tailrace.lake.files import sync
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
@@ -105,7 +106,7 @@ class ParquetTable:
             sync(parent)
 
     def recover(self, trusted: int | None, aside: Path) -> list[int]:
-        kept = -1
+        kept = min(self._numbers(), default=0) - 1
         while self._is_whole(kept + 1):
             kept += 1
         damaged = [number for number in self._numbers() if number > kept]
@@ -153,6 +154,19 @@ class ParquetTable:
     def maintain(self) -> int | None:
         """A version is one file already."""
         return None
+
+    def prune(self, wanted: Wanted) -> Pruned:
+        """The oldest versions go, up to the first that is to stay or that a version without a stamp follows."""
+        numbers, gone = self._numbers(), []
+        for number, after in pairwise(numbers):
+            is_young = self._folder(number).stat().st_mtime > wanted.until
+            if number in wanted.versions or is_young or self._stamp(after) is None:
+                break
+            gone.append(number)
+        size = sum(self._file(number).stat().st_size for number in gone)
+        for number in gone if not wanted.dry_run else ():
+            shutil.rmtree(self._folder(number))
+        return Pruned(len(numbers), len(gone), size, len(gone))
 
     def columns(self, version: int) -> list[Column]:
         shape = pq.read_schema(self._file(version))

@@ -74,7 +74,7 @@ def run_query(query: Query, *, follow: bool = False) -> None:
 def _follow(query: Query, home: LakeHome, shown: Cut[Any], session: Any) -> None:
     reader, seen = LogReader(home.log), None
     while True:
-        standing = reader.refresh().seq, home.cuts.size_bytes
+        standing = reader.refresh().seq, home.cuts.mark
         if standing == seen:
             time.sleep(FOLLOW_SECONDS)
             continue

@@ -198,7 +198,7 @@ class Applier:
         if not level and self.cut is None:
             return None
         position = max([position, *(table.floor for table in level), self.cut.position if self.cut else START])
-        self.cut = PublishedCut(upto, position, {str(table.table): table.standing for table in level})
+        self.cut = PublishedCut(upto, position, {str(table.table): table.standing for table in level}, _now_us())
         self._parts.home.cuts.append(self.cut)
         for table in level:
             table.in_cuts = True

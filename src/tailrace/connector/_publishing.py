@@ -61,6 +61,8 @@ class LiveTable:
     """The one that the copy was begun under, or has followed to."""
     move: Move | None = None
     """Where to follow next."""
+    is_untidy: bool = False
+    """Its files may want upkeep."""
 
     @property
     def copy(self) -> int:
@@ -133,14 +135,17 @@ class LiveTable:
         draft = self.stored.publish(shape.target, stamp, replaces_all=tail.truncated)
         version = draft.commit(tail.folded(draft.write))
         self.standing = named(version, stamp)
-        self._maintain()
+        self.is_untidy = True
 
-    def _maintain(self) -> None:
-        """Beside another writer it is left for the next time."""
+    def maintain(self) -> None:
+        """One step of the table's upkeep. Beside another writer it is left for the next time. The next cut names the
+        version that it makes."""
+        self.is_untidy = False
         with suppress(ConflictError):
             version = self.stored.maintain()
             if version is not None:
                 self.standing = replace(self.standing, version=version)
+                self.is_untidy = True
 
 
 def named(version: int, stamp: Stamp) -> CutTable:

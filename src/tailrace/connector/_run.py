@@ -30,6 +30,7 @@ from tailrace.connector._messages import messages_to
 from tailrace.connector._order import order_of
 from tailrace.connector._pace import Pace
 from tailrace.connector._preflight import require_ready
+from tailrace.connector._upkeep import Upkeep
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
 from tailrace.errors import ResyncError, TailraceError, TransientError
@@ -130,6 +131,7 @@ class Run:
         self._reader = LogReader(home.log)
         self._applier = Applier(self._parts, settings.tables_in_parallel, self)
         stack.callback(self._applier.close)
+        self._upkeep = Upkeep(self._parts, settings, self._applier)
         self._find_live()
         self._tell_state()
 
@@ -165,6 +167,7 @@ class Run:
         self._publish()
         self._acknowledge()
         is_done = self._settings.once and self._is_caught_up()
+        (self._upkeep.finish if is_done else self._upkeep.step)()
         self._pace.show(self._reader, self._applier.cut, self._copy, is_last=is_done)
         return is_done
 

@@ -2,13 +2,13 @@
 
 A line is appended and fsynced after every table of a batch has been published, so a cut in the
 file is a cut in the lake. A line that a crash cut short is ignored by readers and overwritten
-by the next append.
+by the next append. To forget old cuts the file is replaced as a whole, before what only they need is deleted.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
@@ -26,9 +26,13 @@ class Cuts:
         self._path = path
 
     @property
-    def size_bytes(self) -> int:
-        """Another number when there is another cut."""
-        return self._path.stat().st_size if self._path.exists() else 0
+    def mark(self) -> tuple[int, int]:
+        """Another one when there is another cut; perhaps also when old ones have left."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return 0, 0
+        return found.st_ino, found.st_size
 
     def all(self) -> list[PublishedCut]:
         """Every cut, oldest first."""
@@ -36,22 +40,39 @@ class Cuts:
 
     def newest(self, wanted: Callable[[PublishedCut], bool] = lambda cut: True) -> PublishedCut | None:
         """The newest cut that is `wanted`; looks at the end of the file first."""
-        for last_bytes in (RECENT_BYTES, 0):
-            found = next((cut for cut in reversed(self._parse(last_bytes)) if wanted(cut)), None)
+        for last_bytes in (RECENT_BYTES, None):
+            part = self.all() if last_bytes is None else self._recent(last_bytes)
+            found = next((cut for cut in reversed(part) if wanted(cut)), None)
             if found is not None:
                 return found
         return None
 
-    def _parse(self, last_bytes: int) -> list[PublishedCut]:
-        """The whole lines of the file, or of its last bytes."""
+    @property
+    def end(self) -> int:
+        """Where the next cut will be written: after the last whole line."""
+        try:
+            return self._path.read_bytes().rfind(b"\n") + 1
+        except FileNotFoundError:
+            return 0
+
+    def after(self, end: int) -> list[PublishedCut]:
+        """The cuts that were appended since this was the `end`."""
+        return self._parse(end)
+
+    def _recent(self, last_bytes: int) -> list[PublishedCut]:
+        """The whole lines of the last bytes."""
+        start = max(0, self.mark[1] - last_bytes)
+        return self._parse(start, is_cut=start > 0)
+
+    def _parse(self, start: int, *, is_cut: bool = False) -> list[PublishedCut]:
+        """The whole lines from a place on; the first one there may be `is_cut`."""
         try:
             with self._path.open("rb") as file:
-                start = max(0, file.seek(0, os.SEEK_END) - last_bytes) if last_bytes else 0
                 file.seek(start)
                 content = file.read()
         except FileNotFoundError:
             return []
-        begin = content.find(b"\n") + 1 if start else 0
+        begin = content.find(b"\n") + 1 if is_cut else 0
         whole = content[begin : content.rfind(b"\n") + 1]
         try:
             return [PublishedCut.from_json(line) for line in whole.decode().splitlines()]
@@ -73,3 +94,14 @@ class Cuts:
             os.close(descriptor)
         if is_new:
             sync(self._path.parent)
+
+    def replace(self, cuts: Sequence[PublishedCut]) -> None:
+        """These are all from now on, oldest first. Durable when this returns; readers find the old ones or these."""
+        draft = self._path.with_name(self._path.name + ".new")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.writelines(f"{cut.to_json()}\n".encode() for cut in cuts)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(self._path)
+        sync(self._path.parent)

@@ -43,6 +43,34 @@ class Scan:
     """The extension it needs, as a file."""
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What of a table's past is to stay. Times are in seconds since 1970."""
+
+    versions: frozenset[int]
+    """Versions that someone may ask for. The newest one stays in any case."""
+    until: float
+    """What was made, or taken out of the table, after this stays too."""
+    strangers_until: float
+    """Files that no version ever had may belong to one that is being written: those that are older than this go."""
+    dry_run: bool = False
+    """Only say what would be deleted."""
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What was deleted of a table."""
+
+    files_before: int
+    """Files of rows and of deleted rows."""
+    files: int = 0
+    bytes: int = 0
+    commits: int = 0
+    """Versions that can no longer be asked for."""
+    is_settled: bool = False
+    """Nothing can become due before the table gets another version."""
+
+
 Part = Any
 """What one writer contributes to a version: small, and only the table format's own code looks inside."""
 WritePart = Callable[[Iterable[pa.RecordBatch]], Part]
@@ -115,7 +143,12 @@ class LakeTable(Protocol):
 
     def maintain(self) -> int | None:
         """One step towards good order, if any is due: cheap, and often. No row changes, and no older version suffers.
-        Returns the version made, if one was."""
+        A version that it makes has the stamp of the one before. Returns the version made, if one was."""
+        ...
+
+    def prune(self, wanted: Wanted) -> Pruned:
+        """Delete what only versions need that are not wanted. A wanted version, and any that is made while this runs,
+        stays as it is; one that is gone has no `version`, and to read it is an error. Dying in between is harmless."""
         ...
 
     def columns(self, version: int) -> list[Column]:

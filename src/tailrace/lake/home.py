@@ -8,6 +8,7 @@
     LAKE/_tailrace/requests/     what people asked the connector for and it has not taken up yet
     LAKE/_tailrace/damaged/      what a crash left of a table's newest versions, kept for a person
     LAKE/_tailrace/state.json    the connector's state
+    LAKE/_tailrace/maintained    an empty file, as old as the last look for what can be deleted
     LAKE/_tailrace/lock          held by the running connector
 
 `source.json` is written before anything is made at the source: a slot of ours that nothing on disk names
@@ -60,6 +61,7 @@ class LakeHome:
         self.spark_log = self._own / "spark.log"
         self.messages = self._own / "tailrace.log"
         self.state_file = self._own / "state.json"
+        self.maintained_file = self._own / "maintained"
         self.cuts = Cuts(self._own / "cuts.jsonl")
         self.tables = TableStates(self._own / "tables.json")
         self.requests = Requests(self._own / "requests")
@@ -105,6 +107,10 @@ class LakeHome:
     def damaged_path(self, table: TableId) -> Path:
         """Where files of the table go that a crash left in pieces."""
         return self._own / "damaged" / _file_name(table.namespace) / _file_name(table.name)
+
+    def damaged_folders(self) -> list[Path]:
+        """One for each time that a table had to go back."""
+        return sorted((self._own / "damaged").glob("*/*/*"))
 
     def table_named(self, name: str) -> TableId:
         """The table a person means by `namespace.name` or, where only one has it, by `name`. A shell may have taken the

@@ -32,6 +32,8 @@ class PublishedCut:
     """That transaction's commit, or the snapshot's position."""
     tables: Mapping[str, CutTable]
     """By `namespace.name`. A table that is in error or being copied is not there."""
+    published_us: int = 0
+    """When it was recorded, by the connector's clock. How long it is kept counts from here."""
 
     @property
     def copies(self) -> dict[str, int]:
@@ -40,7 +42,12 @@ class PublishedCut:
 
     def to_json(self) -> str:
         tables = {name: [table.version, table.copy, table.seq] for name, table in self.tables.items()}
-        fields = {"seq": self.seq, "position": self.position.to_fields(), "tables": tables}
+        fields = {
+            "seq": self.seq,
+            "position": self.position.to_fields(),
+            "tables": tables,
+            "published": self.published_us,
+        }
         return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
@@ -48,4 +55,5 @@ class PublishedCut:
         """ValueError, KeyError or TypeError for a line that `to_json` did not write."""
         fields = json.loads(line)
         tables = {name: CutTable(*numbers) for name, numbers in fields["tables"].items()}
-        return cls(fields["seq"], SourcePosition.from_fields(fields["position"]), tables)
+        position = SourcePosition.from_fields(fields["position"])
+        return cls(fields["seq"], position, tables, fields.get("published", position.time_us))

@@ -59,37 +59,52 @@ class Commit:
 
 
 class CommitLog:
-    """The log of the table in one folder. Holds nothing: every call looks at the disk."""
+    """The log of the table in one folder. Every call looks at the disk."""
 
     def __init__(self, table: Path) -> None:
         self.table = table
         self.folder = table / "_delta_log"
+        self._last_seen = -1
 
     def versions(self) -> list[int]:
-        """Versions with a commit file, oldest first. Delta deletes old ones that a checkpoint contains."""
-        return sorted(int(found[1]) for path in self.files() if (found := _COMMIT.fullmatch(path.name)))
+        """Versions with a commit file, oldest first. Old ones that a checkpoint contains are deleted, some or all."""
+        return sorted(int(name[:20]) for name in self.names() if _COMMIT.fullmatch(name))
 
     def newest(self) -> int | None:
-        return max(self.versions(), default=None)
+        """The newest version. Looks where it was last, and from there on: there may be thousands of files."""
+        number = self._last_seen
+        if number < 0 or not self.commit_file(number).exists():
+            number = max(self.versions(), default=-1)
+        while number >= 0 and self.commit_file(number + 1).exists():
+            number += 1
+        self._last_seen = number
+        return number if number >= 0 else None
 
     def checkpoints(self) -> set[int]:
-        return {int(found[1]) for path in self.files() if (found := _CHECKPOINT.fullmatch(path.name))}
+        return {int(name[:20]) for name in self.names() if _CHECKPOINT.fullmatch(name)}
 
-    def files(self) -> list[Path]:
-        """Everything in the folder, Hadoop's checksums too."""
+    def names(self) -> list[str]:
+        """What everything in the folder is called, Hadoop's checksums too."""
         try:
             with os.scandir(self.folder) as entries:
-                return [self.folder / entry.name for entry in entries if entry.is_file()]
+                return [entry.name for entry in entries if entry.is_file()]
         except FileNotFoundError:
             return []
+
+    def files(self) -> list[Path]:
+        """Everything in the folder."""
+        return [self.folder / name for name in self.names()]
 
     def commit_file(self, version: int) -> Path:
         return self.folder / f"{version:020d}.json"
 
+    def checkpoint_file(self, version: int) -> Path:
+        """A checkpoint that is one file, as we write them."""
+        return self.folder / f"{version:020d}.checkpoint.parquet"
+
     def has(self, version: int) -> bool:
         """Whether the version can still be read."""
-        checkpoint = self.folder / f"{version:020d}.checkpoint.parquet"
-        return self.commit_file(version).exists() or checkpoint.exists()
+        return self.commit_file(version).exists() or self.checkpoint_file(version).exists()
 
     def stamp(self, version: int) -> Stamp | None:
         """The newest stamp at or before a version; None where no commit file that is left has one."""
@@ -113,11 +128,12 @@ class CommitLog:
         with _read_lines(self.commit_file(version)) as lines:
             actions = [json.loads(line) for line in lines]
             removed = frozenset(self._located(action["remove"]["path"]) for action in actions if "remove" in action)
-            added = (self._rows_file(action["add"], removed) for action in actions if "add" in action)
+            added = (self.rows_file(action["add"], removed) for action in actions if "add" in action)
             others = (self._located(action["cdc"]["path"]) for action in actions if "cdc" in action)
             return Commit(_stamp_in(lines), tuple(added), removed, tuple(others))
 
-    def _rows_file(self, add: Mapping[str, Any], removed: frozenset[Path]) -> RowsFile:
+    def rows_file(self, add: Mapping[str, Any], removed: frozenset[Path] = frozenset()) -> RowsFile:
+        """What an `add` action names; `removed` is what the same commit removes."""
         path = self._located(add["path"])
         return RowsFile(path, int(add["size"]), path not in removed, vector_of(self.table, add))
 
@@ -141,9 +157,9 @@ def _stamp_in(lines: list[str]) -> Stamp | None:
     return Stamp.from_json(json.loads(info)["commitInfo"].get("userMetadata"))
 
 
-def number_of(path: Path) -> int | None:
+def number_of(name: str) -> int | None:
     """The version that a file of the log belongs to, Hadoop's checksums too; None for `_last_checkpoint`."""
-    found = _NUMBERED.fullmatch(path.name)
+    found = _NUMBERED.fullmatch(name)
     return int(found[1]) if found else None
 
 

@@ -20,7 +20,7 @@ THREADS = 8
 def make_durable(log: CommitLog, since: int | None) -> None:
     """Returns when every version after `since` (None: all) is on disk."""
     first = 0 if since is None else since + 1
-    files = {path for path in log.files() if (number := number_of(path)) is None or number >= first}
+    files = {log.folder / name for name in log.names() if (number := number_of(name)) is None or number >= first}
     for version in log.versions():
         if version >= first:
             files |= set(with_checksums(log.read(version).new_files))

@@ -3,16 +3,21 @@
 Every publish adds a file and marks rows of others as deleted. Files of about the same size are merged when there are
 eight of them, so a row is written again only a few times in its life, however many commits there are. A file that has
 lost a third of its rows is written again without them.
+
+Memory is bounded: what is merged is sorted in memory, so it is no more than `MERGED_BYTES_MAX`; neighbours in the order
+of the key go first, and that order is kept. A single file is written again as it is read.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tailrace.lake.delta._contents import Contents, records
 from tailrace.lake.delta._draft import removal
@@ -25,13 +30,16 @@ SMALLEST_BYTES = 64 << 10
 """Below this, sizes count as the same."""
 WHOLE_BYTES = 96 << 20
 """A file of this size is not merged with others."""
+MERGED_BYTES_MAX = 192 << 20
+"""In memory, before compression."""
+MERGED_FILES_MAX = 256
 GONE_MAX = 1 / 3
 
 Action = Mapping[str, Any]
 
 
-def choose(contents: Contents) -> list[Action]:
-    """The files to be merged next; none if the table is in good order."""
+def choose(table: Path, contents: Contents, key: Sequence[str]) -> list[Action]:
+    """The files to be merged next; none if the table is in good order. The key's columns are named as files do."""
     worn = [add for add in contents.files.values() if _gone(add) > GONE_MAX]
     if worn:
         return [min(worn, key=lambda add: add["size"])]
@@ -39,8 +47,36 @@ def choose(contents: Contents) -> list[Action]:
     for add in contents.files.values():
         if add["size"] < WHOLE_BYTES:
             tiers.setdefault(_tier(add["size"]), []).append(add)
-    full = [tier for tier, files in tiers.items() if len(files) >= FILES_MAX]
-    return tiers[min(full)] if full else []
+    for _, files in sorted(tiers.items()):
+        chosen = _neighbours(table, files, key) if len(files) >= FILES_MAX else []
+        if len(chosen) > 1:
+            return chosen
+    return []
+
+
+def _neighbours(table: Path, files: Sequence[Action], key: Sequence[str]) -> list[Action]:
+    """The first files in the order of the key that fit into memory together."""
+    chosen: list[Action] = []
+    room = MERGED_BYTES_MAX
+    for add in _in_key_order(files, key)[:MERGED_FILES_MAX]:
+        room -= _bytes_in_memory(located(table, add["path"]))
+        if room < 0:
+            break
+        chosen.append(add)
+    return chosen
+
+
+def _in_key_order(files: Sequence[Action], key: Sequence[str]) -> list[Action]:
+    """By the lowest key; as they are where a file does not say it."""
+    lows: list[Any] = [json.loads(add["stats"]).get("minValues", {}).get(key[0]) if key else None for add in files]
+    if any(low is None for low in lows):
+        return list(files)
+    return [files[number] for number in sorted(range(len(files)), key=lambda number: lows[number])]
+
+
+def _bytes_in_memory(path: Path) -> int:
+    written = pq.read_metadata(path)
+    return sum(written.row_group(number).total_byte_size for number in range(written.num_row_groups))
 
 
 def _tier(size: int) -> int:
@@ -56,13 +92,21 @@ def _gone(add: Action) -> float:
 def merged(table: Path, contents: Contents, files: Sequence[Action], key: Sequence[str]) -> list[Action]:
     """The actions that put one new file in the place of these, in the order of the key. No row changes."""
     fields = contents.metadata.fields
-    batches: list[pa.RecordBatch] = []
+    names = [field.name for physical in key for field in fields if field.physical == physical]
+    actions: list[Action] = [{"remove": {**removal(add), "dataChange": False}} for add in files]
+    batches = _rows(table, contents, files)
+    if len(files) > 1 and names:
+        batches = _sorted(list(batches), names)
+    added = write_rows(table, batches, fields)
+    return [*actions, {"add": {**added, "dataChange": False}}] if added else actions
+
+
+def _rows(table: Path, contents: Contents, files: Sequence[Action]) -> Iterator[pa.RecordBatch]:
     for add in files:
         gone = positions_in(read_vector(table, add))
-        batches += read_batches(located(table, add["path"]), fields, gone)
-    rows = pa.Table.from_batches(batches) if batches else None
-    if rows is not None and key:
-        rows = rows.sort_by([(name, "ascending") for name in key])
-    actions: list[Action] = [{"remove": {**removal(add), "dataChange": False}} for add in files]
-    added = write_rows(table, rows.to_batches(), fields) if rows is not None else None
-    return [*actions, {"add": {**added, "dataChange": False}}] if added else actions
+        yield from read_batches(located(table, add["path"]), contents.metadata.fields, gone)
+
+
+def _sorted(batches: list[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    if batches:
+        yield from pa.Table.from_batches(batches).sort_by([(name, "ascending") for name in names]).to_batches()

@@ -44,6 +44,8 @@ def _metadata(log: CommitLog, version: int) -> dict[str, Any]:
             found = _described_in_checkpoint(log, number)
         if found is not None:
             return found
+        if not log.has(number):
+            break
     raise DefiniteError(f"{log.table} does not say which columns version {version} has", "read a later cut")
 
 

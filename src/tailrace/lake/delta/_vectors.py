@@ -60,6 +60,12 @@ def vector_of(table: Path, add: Action) -> Vector | None:
     return Vector(path, int(found.get("offset") or 0), int(found["sizeInBytes"]))
 
 
+def files_of(table: Path, action: Action) -> list[Path]:
+    """The files that an `add` or `remove` action names: of rows, and of deletion vectors."""
+    vector = vector_of(table, action)
+    return [located(table, action["path"]), *([vector.path] if vector else [])]
+
+
 def vector_name(action: Action) -> tuple[str, str, int] | None:
     """What tells the vector of an `add` or `remove` action from every other; None without one."""
     found = action.get("deletionVector")

@@ -43,9 +43,15 @@ def is_whole_rows(rows: RowsFile, *, to_the_end: bool) -> bool:
 
 def _has_end(rows: RowsFile) -> bool:
     try:
-        if rows.path.stat().st_size != rows.bytes:
-            return False
-        with rows.path.open("rb") as file:
+        return rows.path.stat().st_size == rows.bytes and has_parquet_end(rows.path)
+    except OSError:
+        return False
+
+
+def has_parquet_end(path: Path) -> bool:
+    """A file that lost its end, or has zeros there, is told at once."""
+    try:
+        with path.open("rb") as file:
             file.seek(-len(_PARQUET_MAGIC), 2)
             return file.read() == _PARQUET_MAGIC
     except OSError:

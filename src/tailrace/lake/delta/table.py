@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from tailrace.errors import ResyncError
 from tailrace.lake.delta import _durability, _open_versions, _reading, _recovery
+from tailrace.lake.delta._checkpoint import checkpoint, is_due, point_to
 from tailrace.lake.delta._commit_log import CommitLog
 from tailrace.lake.delta._committing import commit
-from tailrace.lake.delta._contents import MERGE_FILES, Contents, read_contents
+from tailrace.lake.delta._contents import FOLLOW, MERGE_FILES, Contents, read_contents
 from tailrace.lake.delta._counting import CountsWriter
 from tailrace.lake.delta._draft import DeltaDraft, shape_actions
 from tailrace.lake.delta._folding import RowsWriter, StatesWriter
@@ -21,7 +22,8 @@ from tailrace.lake.delta._locating import Locator
 from tailrace.lake.delta._merging import choose, merged
 from tailrace.lake.delta._metadata import Metadata, require_kept
 from tailrace.lake.delta._names import require_addable, require_possible
-from tailrace.lake.door import Scan, TableVersion
+from tailrace.lake.delta._pruning import prune
+from tailrace.lake.door import Pruned, Scan, TableVersion, Wanted
 from tailrace.lake.stamp import Stamp
 from tailrace.model.following import steps
 from tailrace.model.table import Column, TableSchema
@@ -80,20 +82,30 @@ class DeltaTable:
         actions = shape_actions(base, self._following(base, schema))
         if not actions:
             return base.version
-        commit(self._log, base.version + 1, actions, "FOLLOW", None)
+        commit(self._log, base.version + 1, actions, FOLLOW, self._log.stamp(base.version))
         return base.version + 1
 
     def maintain(self) -> int | None:
         base = self._look()
         assert base is not None
-        files = choose(base)
-        if not files or base.foreign is not None:
-            return None
-        names = {field.physical: field.name for field in base.metadata.fields}
         # Rows without a key stay in the order in which they came.
-        key = [names[each] for each in self._locator.physical] if self._locator and not self._locator.whole_rows else []
-        commit(self._log, base.version + 1, merged(self._path, base, files, key), MERGE_FILES, None)
-        return base.version + 1
+        key = self._locator.physical if self._locator and not self._locator.whole_rows else []
+        files = choose(self._path, base, key) if base.foreign is None else []
+        if files:
+            actions = merged(self._path, base, files, key)
+            commit(self._log, base.version + 1, actions, MERGE_FILES, self._log.stamp(base.version))
+            return base.version + 1
+        if is_due(self._log, base.version):
+            checkpoint(self._log, base)
+            point_to(self._log, base.version)
+        return None
+
+    def prune(self, wanted: Wanted) -> Pruned:
+        base = self._look()
+        if base is None:
+            return Pruned(0, is_settled=True)
+        pruned, self._known = prune(self._log, base, wanted)
+        return pruned
 
     def columns(self, version: int) -> list[Column]:
         return _reading.columns(self._log, version)
