@@ -1,4 +1,4 @@
-"""The command line: `tailrace sync | query | verify | tables | doctor | drop | log`.
+"""The command line: `tailrace sync | query | verify | maintain | tables | doctor | drop | log`.
 
 Exit codes: 0 done, 1 a check found something or a table is in error, 2 an error with a hint, 130 interrupted.
 """
@@ -20,7 +20,7 @@ from rich.markup import escape
 from tailrace.cli import log as log_commands
 from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
-from tailrace.cli.sizes import parse_size
+from tailrace.cli.sizes import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from tailrace.connector.connector import Connector
@@ -59,6 +59,10 @@ SparkMaster = Annotated[
 SparkConf = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark's, instead of ours. Repeatable.")
 ]
+Retain = Annotated[
+    str, typer.Option(metavar="TIME", help="How long published cuts stay readable, fewer of them with age: 7d, 12h.")
+]
+RetainAll = Annotated[str, typer.Option(metavar="TIME", help="How long every published cut stays readable: 1h, 30min.")]
 Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Tables to leave out, as patterns. Repeatable.")]
 
 
@@ -91,6 +95,8 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     ] = "256MB",
     spark_master: SparkMaster = LOCAL,
     spark_conf: SparkConf = None,
+    retain: Retain = "7d",
+    retain_all: RetainAll = "1h",
 ) -> None:
     """Copy a database into a lake and keep the copy exact.
 
@@ -115,6 +121,8 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             log_compression=log_compression,
             log_segment_bytes_max=parse_size("--log-segment", log_segment, LOG_SEGMENT_BYTES_MIN),
             spark=spark_settings(spark_master, spark_conf),
+            retain_seconds=parse_duration("--retain", retain),
+            retain_all_seconds=parse_duration("--retain-all", retain_all),
         )
         connector = Connector(settings, source_of(dsn, slot=slot, publication=publication))
         _run(connector)
@@ -225,6 +233,34 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
         spark = spark_settings(spark_master, spark_conf)
         settings = VerifySettings(lake, tuple(tables or ()), keys_max=keys, readers_max=readers, spark=spark)
         run_verify(settings, source_of(dsn), as_json=json)
+
+
+@app.command()
+def maintain(
+    lake: Lake,
+    retain: Retain = "7d",
+    retain_all: RetainAll = "1h",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be deleted.")] = False,
+) -> None:
+    """Bring a lake into good order and delete what no kept cut needs.
+
+    Small files are merged and files with many deleted rows written again, checkpoints written, old cuts forgotten, and
+    then every file, deletion vector and version deleted that none of the kept cuts and no younger version needs. The
+    newest state of every table always stays. A running `sync` does all of this itself, in the pauses between publishes:
+    this command is for lakes without one, and for disks that are full now. It ends with an error where a `sync` runs.
+
+    Kept are every cut of the last hour (`--retain-all`), one every ten minutes of the last day, one an hour of the last
+    week (`--retain`). Whoever reads an older cut at this moment gets an error, never wrong rows.
+
+        tailrace maintain ./lake --dry-run
+        tailrace maintain ./lake --retain 1d --retain-all 10min
+    """
+    with shown_errors():
+        from tailrace.cli.maintain import run_maintain
+        from tailrace.lake.retention import Retention
+
+        seconds = parse_duration("--retain", retain), parse_duration("--retain-all", retain_all)
+        run_maintain(lake, Retention(*seconds), Console(), dry_run=dry_run)
 
 
 @app.command()

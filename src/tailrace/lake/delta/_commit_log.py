@@ -25,6 +25,8 @@ from tailrace.lake.delta._vectors import Vector, located, vector_of
 from tailrace.lake.stamp import Stamp
 
 LAST_CHECKPOINT = "_last_checkpoint"
+COPY = "COPY"
+"""The operation that brings a table's rows again, perhaps with another key."""
 _NUMBERED = re.compile(r"\.?(\d{20})\.\w.*")
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*")
@@ -107,16 +109,33 @@ class CommitLog:
         return self.commit_file(version).exists() or self.checkpoint_file(version).exists()
 
     def stamp(self, version: int) -> Stamp | None:
-        """The newest stamp at or before a version; None where no commit file that is left has one."""
+        """The newest stamp at or before a version; None where no commit file that is left has one. Every version of
+        ours has one, so this is one file unless others have written since."""
+        stamps = (Stamp.from_json(info.get("userMetadata")) for info in self._infos(version))
+        return next(filter(None, stamps), None)
+
+    def key(self, version: int) -> list[str] | None:
+        """By which columns, named as files do, the rows of files are ordered; None between a copy and its first
+        publish."""
+        for info in self._infos(version):
+            if Stamp.from_json(info.get("userMetadata")) is None:
+                continue
+            text = info.get("operationParameters", {}).get("key")
+            if text is not None:
+                return json.loads(text)  # type: ignore[no-any-return]
+            if info.get("operation") == COPY:
+                return None
+        return None
+
+    def _infos(self, version: int) -> Iterator[Mapping[str, Any]]:
+        """What commits say of themselves, from a version backwards, as far as none is missing."""
         for number in range(version, -1, -1):
             try:
                 with _read_lines(self.commit_file(number)) as lines:
-                    found = _stamp_in(lines)
+                    info = _info_in(lines)
             except FileNotFoundError:
-                return None
-            if found is not None:
-                return found
-        return None
+                return
+            yield info
 
     def actions(self, version: int) -> list[Mapping[str, Any]]:
         """FileNotFoundError when there is no commit file; a definite error when it is damaged."""
@@ -130,7 +149,8 @@ class CommitLog:
             removed = frozenset(self._located(action["remove"]["path"]) for action in actions if "remove" in action)
             added = (self.rows_file(action["add"], removed) for action in actions if "add" in action)
             others = (self._located(action["cdc"]["path"]) for action in actions if "cdc" in action)
-            return Commit(_stamp_in(lines), tuple(added), removed, tuple(others))
+            stamp = Stamp.from_json(_info_in(lines).get("userMetadata"))
+            return Commit(stamp, tuple(added), removed, tuple(others))
 
     def rows_file(self, add: Mapping[str, Any], removed: frozenset[Path] = frozenset()) -> RowsFile:
         """What an `add` action names; `removed` is what the same commit removes."""
@@ -151,10 +171,11 @@ def _read_lines(path: Path) -> Iterator[list[str]]:
         raise DefiniteError(f"{path} is damaged", "tailrace sync goes back to the last whole version") from None
 
 
-def _stamp_in(lines: list[str]) -> Stamp | None:
-    """None for another writer's commit. ValueError for one that does not say whose it is: every commit does."""
+def _info_in(lines: list[str]) -> Mapping[str, Any]:
+    """ValueError for a commit that does not say whose it is: every commit does."""
     (info,) = [line for line in lines if line.startswith('{"commitInfo"')]
-    return Stamp.from_json(json.loads(info)["commitInfo"].get("userMetadata"))
+    found: Mapping[str, Any] = json.loads(info)["commitInfo"]
+    return found
 
 
 def number_of(name: str) -> int | None:

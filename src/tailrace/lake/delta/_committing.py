@@ -12,6 +12,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,23 @@ from tailrace.lake.stamp import Stamp
 Action = Mapping[str, Any]
 
 
-def commit(log: CommitLog, version: int, actions: Sequence[Action], operation: str, stamp: Stamp | None) -> None:
+@dataclass(frozen=True)
+class Origin:
+    """What a commit says of itself."""
+
+    operation: str
+    stamp: Stamp | None
+    key: Sequence[str] | None = None
+    """The columns by which the rows of files are ordered, as files call them: for whoever merges files later."""
+
+
+def commit(log: CommitLog, version: int, actions: Sequence[Action], origin: Origin) -> None:
     """Make `version` of these actions, durably. `ConflictError` when another writer has made it."""
     log.folder.mkdir(parents=True, exist_ok=True)
     draft = log.folder / f".{version:020d}.{uuid.uuid4()}.tmp"
     try:
         with draft.open("w", encoding="utf-8") as file:
-            for action in (_info(version, operation, stamp), *actions):
+            for action in (_info(version, origin), *actions):
                 file.write(json.dumps(action, separators=(",", ":")) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -47,11 +58,11 @@ def _sync_all(folders: Iterable[Path]) -> None:
         sync(folder)
 
 
-def _info(version: int, operation: str, stamp: Stamp | None) -> Action:
+def _info(version: int, origin: Origin) -> Action:
     info: dict[str, Any] = {
         "timestamp": time.time_ns() // 1_000_000,
-        "operation": operation,
-        "operationParameters": {},
+        "operation": origin.operation,
+        "operationParameters": {} if origin.key is None else {"key": json.dumps(list(origin.key))},
         "isolationLevel": "Serializable",
         "isBlindAppend": False,
         "engineInfo": f"tailrace/{version_of('tailrace')}",
@@ -59,6 +70,6 @@ def _info(version: int, operation: str, stamp: Stamp | None) -> Action:
     }
     if version:
         info["readVersion"] = version - 1
-    if stamp is not None:
-        info["userMetadata"] = stamp.to_json()
+    if origin.stamp is not None:
+        info["userMetadata"] = origin.stamp.to_json()
     return {"commitInfo": info}

@@ -13,7 +13,7 @@ from pyroaring import BitMap64
 from tailrace.errors import DefiniteError
 from tailrace.failpoint import failpoint
 from tailrace.lake.delta._commit_log import CommitLog
-from tailrace.lake.delta._committing import commit
+from tailrace.lake.delta._committing import Origin, commit
 from tailrace.lake.delta._contents import Contents, records
 from tailrace.lake.delta._counting import CountsWriter
 from tailrace.lake.delta._folding import Part, RowsWriter, StatesWriter
@@ -45,9 +45,15 @@ class DeltaDraft:
         actions += [{"add": add} for part in parts for add in part.added]
         version = self.base.version + 1 if self.base else 0
         failpoint("delta.vectors")
-        commit(self.log, version, actions, self.operation, self.stamp)
+        commit(self.log, version, actions, Origin(self.operation, self.stamp, self._order()))
         failpoint("delta.commit")
         return version
+
+    def _order(self) -> list[str] | None:
+        """By which columns files of this version are ordered, as they name them; a copy's are in the source's order."""
+        if isinstance(self.write, RowsWriter):
+            return None
+        return [self.metadata.field(name).physical for name in self.write.schema.key]
 
     def _require_written(self, parts: Sequence[Part]) -> None:
         """A definite error for a file that is not here: a machine wrote it to a folder that is not the lake's."""

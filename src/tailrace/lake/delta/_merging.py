@@ -38,8 +38,9 @@ GONE_MAX = 1 / 3
 Action = Mapping[str, Any]
 
 
-def choose(table: Path, contents: Contents, key: Sequence[str]) -> list[Action]:
-    """The files to be merged next; none if the table is in good order. The key's columns are named as files do."""
+def choose(table: Path, contents: Contents, key: Sequence[str] | None) -> list[Action]:
+    """The files to be merged next; none if the table is in good order. The key's columns are named as files do; where
+    none is known, the order that files have would be lost, and only worn ones are chosen."""
     worn = [add for add in contents.files.values() if _gone(add) > GONE_MAX]
     if worn:
         return [min(worn, key=lambda add: add["size"])]
@@ -47,7 +48,7 @@ def choose(table: Path, contents: Contents, key: Sequence[str]) -> list[Action]:
     for add in contents.files.values():
         if add["size"] < WHOLE_BYTES:
             tiers.setdefault(_tier(add["size"]), []).append(add)
-    for _, files in sorted(tiers.items()):
+    for _, files in sorted(tiers.items()) if key is not None else ():
         chosen = _neighbours(table, files, key) if len(files) >= FILES_MAX else []
         if len(chosen) > 1:
             return chosen

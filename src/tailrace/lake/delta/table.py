@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailrace.errors import ResyncError
+from tailrace.failpoint import failpoint
 from tailrace.lake.delta import _durability, _open_versions, _reading, _recovery
 from tailrace.lake.delta._checkpoint import checkpoint, is_due, point_to
-from tailrace.lake.delta._commit_log import CommitLog
-from tailrace.lake.delta._committing import commit
+from tailrace.lake.delta._commit_log import COPY, CommitLog
+from tailrace.lake.delta._committing import Origin, commit
 from tailrace.lake.delta._contents import FOLLOW, MERGE_FILES, Contents, read_contents
 from tailrace.lake.delta._counting import CountsWriter
 from tailrace.lake.delta._draft import DeltaDraft, shape_actions
@@ -63,7 +64,7 @@ class DeltaTable:
         if base is not None:
             require_kept(schema.table, base.protocol, metadata)
         write = RowsWriter(self._path, metadata.fields)
-        return DeltaDraft(self._log, base, metadata, stamp, "COPY", replaces_all=True, write=write)
+        return DeltaDraft(self._log, base, metadata, stamp, COPY, replaces_all=True, write=write)
 
     def publish(self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False) -> DeltaDraft:
         base = self._look()
@@ -82,18 +83,19 @@ class DeltaTable:
         actions = shape_actions(base, self._following(base, schema))
         if not actions:
             return base.version
-        commit(self._log, base.version + 1, actions, FOLLOW, self._log.stamp(base.version))
+        origin = Origin(FOLLOW, self._log.stamp(base.version), self._log.key(base.version))
+        commit(self._log, base.version + 1, actions, origin)
         return base.version + 1
 
     def maintain(self) -> int | None:
         base = self._look()
         assert base is not None
-        # Rows without a key stay in the order in which they came.
-        key = self._locator.physical if self._locator and not self._locator.whole_rows else []
+        key = self._log.key(base.version)
         files = choose(self._path, base, key) if base.foreign is None else []
         if files:
-            actions = merged(self._path, base, files, key)
-            commit(self._log, base.version + 1, actions, MERGE_FILES, self._log.stamp(base.version))
+            origin = Origin(MERGE_FILES, self._log.stamp(base.version), key)
+            commit(self._log, base.version + 1, merged(self._path, base, files, key or ()), origin)
+            failpoint("delta.merge")
             return base.version + 1
         if is_due(self._log, base.version):
             checkpoint(self._log, base)
