@@ -60,6 +60,8 @@ class TerminalProgress:
             case events.SourcePrepared(done):
                 for line in done:
                     self._say(line)
+            case events.SparkStarting(master):
+                self._say(starting_text(master))
             case events.TableChanged(table, record):
                 self._show_table(table, record)
             case events.SnapshotProgressed(tables):
@@ -154,6 +156,11 @@ class TerminalProgress:
     def _line(self, status: StreamProgressed) -> Group:
         problem = [Text(f"  {self._trouble}", style="yellow")] if self._trouble else []
         return Group(Text.from_markup("  ".join(_figures(status))), *problem)
+
+
+def starting_text(master: str) -> str:
+    """What is said while Spark starts, which takes seconds."""
+    return "starting Spark" if master.startswith("local") else f"starting Spark on {master}"
 
 
 def _counted(count: int) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace.cli.progress import TerminalProgress
-from tailrace.connector.events import ConnectorState, StateChanged, StreamProgressed
+from tailrace.connector.events import ConnectorState, SparkStarting, StateChanged, StreamProgressed
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
@@ -41,12 +41,14 @@ def run_verify(settings: VerifySettings, source: Source, *, as_json: bool) -> No
     home.require_identity(source.identify())
     with ExitStack() as stack:
         is_ours = not is_running()
+        progress = stack.enter_context(VerifyProgress(Console(stderr=True)))
+        if is_ours:
+            progress.show(SparkStarting(settings.spark.master))
         log_path = home.path / "_tailrace" / "verify.log"
         lake_format = format_named(record.format)
         spark = session(lake_format, log_path, brief=False, settings=settings.spark, lake=home.path)
         if is_ours:
             stack.callback(spark.stop)
-        progress = stack.enter_context(VerifyProgress(Console(stderr=True)))
         report = Verification(settings, source, spark, progress.show).run()
     if as_json:
         print(json.dumps(report.to_fields(), indent=2, ensure_ascii=False))

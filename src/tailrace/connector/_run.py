@@ -1,7 +1,7 @@
 """One run of a connector, from first contact to a clean end.
 
-    check ─ claim the lake ─ prepare the source ─ capture ─ Spark ─┬─ copy what must be copied, beside the stream
-                                                                   └─ publish, cut, publish, cut, …
+    check ─ claim the lake ─┬─ prepare the source ─ capture ─┬─ copy what must be copied, beside the stream
+                            └─ Spark, if it will be needed   └─ publish, cut, publish, cut, …
 
 Every step is safe to die in: the next run finds what is there and continues. Copies are made in a thread; everything
 that is decided is decided in the thread that calls `run`.
@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -30,6 +29,7 @@ from tailrace.connector._messages import messages_to
 from tailrace.connector._order import order_of
 from tailrace.connector._pace import Pace
 from tailrace.connector._preflight import require_ready
+from tailrace.connector._spark import lazy_spark, needs_spark
 from tailrace.connector._upkeep import Upkeep
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
@@ -44,7 +44,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableRecord, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source
-from tailrace.spark.session import LazySession, require_startable, session
+from tailrace.spark.session import require_startable
 
 CONSUMER = "lake"
 POLL_SECONDS = 0.05
@@ -115,16 +115,14 @@ class Run:
         home.require_identity(identity)
         record = self._claim(home, dict(identity))
         self._book = TableBook(home, self._tell)
+        spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
+        if needs_spark(chosen, self._book.records, settings.chunk_bytes_max):
+            spark.start_soon()
         self._look = TableLook(settings, source, record.claim, self._book, self._control, self._tell)
         self._look.take(chosen, self._resume(), starting=True)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
-        lake_format = format_named(record.format)
-        start = partial(
-            session, lake_format, home.spark_log, brief=settings.once, settings=settings.spark, lake=home.path
-        )
-        spark = stack.enter_context(LazySession(start, self._given_spark))
-        self._parts = LakeParts(spark, home, lake_format, type(source))
+        self._parts = LakeParts(spark, home, format_named(record.format), type(source))
         while not (home.log / "head").exists():
             self._check()
             self._control.wait(POLL_SECONDS)

@@ -59,13 +59,14 @@ class Connector:
         self._source = source
         self._spark = spark
         self._listeners: list[Callable[[Event], None]] = []
+        self._telling = threading.RLock()
         self._control = RunControl()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._status = Status(ConnectorState.STOPPED, None, None, None, None)
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:
-        """Called with every event from now on, in the connector's thread."""
+        """Called with every event from now on, one after another, by threads of the connector."""
         self._listeners.append(listener)
 
     def start(self) -> None:
@@ -119,10 +120,11 @@ class Connector:
             self._tell(StateChanged(ConnectorState.FAILED, reason))
 
     def _tell(self, event: Event) -> None:
-        self._note(event)
-        log_event(event)
-        for listener in self._listeners:
-            listener(event)
+        with self._telling:
+            self._note(event)
+            log_event(event)
+            for listener in self._listeners:
+                listener(event)
 
     def _note(self, event: Event) -> None:
         was = self._status

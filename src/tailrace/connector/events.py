@@ -1,6 +1,6 @@
 """What a connector tells its listeners. Values; it runs the same without a listener.
 
-Listeners are called in the connector's thread, in order, and must return soon.
+Listeners are called one event after another, by threads of the connector, and must return soon.
 """
 
 from __future__ import annotations
@@ -45,6 +45,13 @@ class SourcePrepared:
     """What was made at the source, a line each."""
 
     done: Sequence[str]
+
+
+@dataclass(frozen=True)
+class SparkStarting:
+    """Some work is large enough for Spark, which takes a while to start."""
+
+    master: str
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,7 @@ class StreamProgressed:
 Event = (
     StateChanged
     | SourcePrepared
+    | SparkStarting
     | TableChanged
     | SnapshotProgressed
     | TablesLanded

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, TailraceError
 from tailrace.lake.door import LakeFormat
 from tailrace.settings import LOCAL_SPARK, SparkSettings
 from tailrace.spark import cluster
@@ -131,10 +131,17 @@ class LazySession:
     """A Spark session that is started when it is first needed: small work does without. Any thread. Inside a `with`,
     at whose end a session that was started here is stopped."""
 
-    def __init__(self, start: Callable[[], SparkSession], given: SparkSession | None = None) -> None:
+    def __init__(
+        self,
+        start: Callable[[], SparkSession],
+        given: SparkSession | None = None,
+        starting: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`starting` is called before one is started, by the thread that does it."""
         self._start = start
+        self._starting = starting
         self._lock = threading.Lock()
-        self._is_ours = False
+        self._is_ours = self._has_ended = False
         self.started = given
         """The session, where there is one already."""
 
@@ -142,15 +149,36 @@ class LazySession:
         with self._lock:
             if self.started is None:
                 self._is_ours = not is_running()
+                self._starting()
                 self.started = self._start()
+            if self._has_ended:
+                self._stop()
             return self.started
+
+    def start_soon(self) -> None:
+        """Start it beside what is done now. Whoever needs it waits for it, and is told if it did not start."""
+        if self.started is None:
+            threading.Thread(target=self._try, name="spark", daemon=True).start()
+
+    def _try(self) -> None:
+        with suppress(TailraceError):
+            self.get()
+
+    def _stop(self) -> None:
+        if self._is_ours and self.started is not None:
+            self.started.stop()
 
     def __enter__(self) -> LazySession:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_ours and self.started is not None:
-            self.started.stop()
+        self._has_ended = True
+        # One that is being started at this moment is stopped by who starts it, or dies with this process.
+        if self._lock.acquire(blocking=False):
+            try:
+                self._stop()
+            finally:
+                self._lock.release()
 
 
 def heap_gb(memory_bytes: int) -> int:
