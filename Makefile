@@ -43,7 +43,7 @@ proof: setup ## the long sweeps: every crash point, every damaged byte, kills at
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log bench-apply bench-live bench-tables ## all benchmarks; takes an hour (ARGS=--quick: minutes)
+bench: bench-log bench-apply bench-live bench-memory bench-tables ## all benchmarks; takes an hour (ARGS=--quick: minutes)
 
 # What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run.
 .venv/bench-stamp: pyproject.toml requirements.lock | setup
@@ -66,6 +66,10 @@ bench-live: .venv/bench-stamp ## from a commit to a query that shows it, while s
 .PHONY: bench-tables
 bench-tables: setup ## what a table costs that nothing happens to, in lakes of up to 1,000
 	$(PYTHON) -m benchmarks.tables $(ARGS)
+
+.PHONY: bench-memory
+bench-memory: setup ## one transaction of a million changes and one of ten million, published: the driver's memory
+	$(PYTHON) -m benchmarks.memory
 
 .PHONY: clean
 clean: ## remove what setup, demo and tests made here
