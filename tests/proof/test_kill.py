@@ -13,7 +13,13 @@ from tests.journey import cuts, run, start, wait_for_cuts
 from tests.postgres import wait_until
 
 ROUNDS = 10
-POINTS = {"snapshot.table.copied": 4, "publish.table": 20, "capture.flushed": 50}
+POINTS = {
+    "snapshot.table.copied": 4,
+    "publish.table": 20,
+    "delta.link": 20,
+    "publish.durable": 20,
+    "capture.flushed": 50,
+}
 
 
 @pytest.mark.timeout(3600)

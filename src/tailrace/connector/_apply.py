@@ -16,6 +16,7 @@ from typing import Protocol
 
 from tailrace.connector._publishing import LiveTable, Move, named
 from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
+from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
 from tailrace.lake.home import LakeHome
 from tailrace.lake.stamp import Stamp
@@ -184,6 +185,7 @@ class Applier:
         try:
             table.apply(reader, upto, position)
             table.make_durable()
+            failpoint("publish.durable")
         except Exception as error:
             if is_spark_gone(error):
                 raise
@@ -200,6 +202,7 @@ class Applier:
         position = max([position, *(table.floor for table in level), self.cut.position if self.cut else START])
         self.cut = PublishedCut(upto, position, {str(table.table): table.standing for table in level}, _now_us())
         self._parts.home.cuts.append(self.cut)
+        failpoint("publish.cut")
         for table in level:
             table.in_cuts = True
         return self.cut

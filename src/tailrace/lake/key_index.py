@@ -10,7 +10,7 @@ equal as `model.row` says: null is null, and -0.0 is not 0.0.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from tailrace.lake.files import sync
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _FACTORS = (0xFF51AFD7ED558CCD, 0x9FB21C651E98DF25)
 _NULL_WORD = np.uint64(0xD6E8FEB86659FD93)
+_ROWS_FILE, _CHECKSUM = b"rows_file", b"checksum"
 _LONG_BYTES = 64
 """Values longer than this are digested one by one; shorter ones eight bytes of all of them at a time."""
 
@@ -162,12 +163,14 @@ class KeyIndex:
             which, places = which[same], places[same]
         return which, self.positions[places].astype(np.int64)
 
-    def save(self, path: Path) -> None:
-        """There as a whole or not at all, also after a power cut."""
+    def save(self, path: Path, rows_file: str) -> None:
+        """There as a whole or not at all, also after a power cut. `rows_file` tells the file of rows from every other
+        that may ever have its name."""
         columns = {"first": self.codes.first, "positions": self.positions}
         if self.codes.second is not None:
             columns["second"] = self.codes.second
         table = pa.table({name: pa.array(values) for name, values in columns.items()})
+        table = table.replace_schema_metadata({_ROWS_FILE: rows_file, _CHECKSUM: _checksum(columns)})
         draft = path.with_name(f"{path.name}.{uuid.uuid4()}.new")
         with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
@@ -175,13 +178,25 @@ class KeyIndex:
         draft.rename(path)
 
     @classmethod
-    def load(cls, path: Path, rows: int) -> KeyIndex | None:
-        """A saved one, mapped into memory; None if there is none or it is not of so many rows."""
+    def load(cls, path: Path, rows_file: str, *, is_checked: bool = False) -> KeyIndex | None:
+        """A saved one, mapped into memory; None if there is none, it is of other rows or damaged. To find that out
+        reads all of it, which need not be done again."""
         try:
             table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        except (OSError, pa.ArrowInvalid):
+        except (OSError, pa.ArrowException):
             return None
-        if table.num_rows != rows:
+        told = table.schema.metadata or {}
+        if told.get(_ROWS_FILE) != rows_file.encode():
             return None
         found = {name: table.column(name).combine_chunks().to_numpy() for name in table.column_names}
+        if not is_checked and told.get(_CHECKSUM) != _checksum(found).encode():
+            return None
         return cls(KeyCodes(found["first"], found.get("second")), found["positions"])
+
+
+def _checksum(columns: Mapping[str, np.ndarray]) -> str:
+    digest = xxhash.xxh3_64()
+    for name in sorted(columns):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(columns[name]).data)
+    return digest.hexdigest()

@@ -14,6 +14,7 @@ from tests.doors.damage import DAMAGES, lose, record_syncs, zero
 from tests.doors.writing import publish
 from tests.integration.doors.test_lake_tables import FORMATS, SCHEMA, content, land, newest, row, stamp, state, states
 
+from tailrace.errors import ResyncError
 from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
 
@@ -170,3 +171,19 @@ def test_delta_forgets_the_stamps_of_old_versions_and_then_their_rows(spark: Spa
     assert table.version(2) == TableVersion(2, None)
     assert table.version(1) is None
     assert (table.recover(2, path / "aside"), newest(table)) == ([], 2)
+
+
+def test_rows_and_vectors_that_are_damaged_while_a_connector_runs_are_noticed_by_the_publish_that_needs_them(
+    path: Path, tmp_path: Path
+) -> None:
+    table = DeltaFormat().table(path)
+    land(table, [row(number, str(number)) for number in range(9)])
+    publish(table, states(state(row(1, "changed")), state(row(2), deleted=True)), SCHEMA, stamp(1))
+    partial = states(state(row(3), unchanged=["note"]), state(row(1, "again")))
+    for suffix, damage in product((".parquet", ".bin"), DAMAGES):
+        copied = tmp_path / f"{damage.__name__}{suffix}"
+        shutil.copytree(path, copied)
+        for file in copied.glob(f"*{suffix}"):
+            damage(file)
+        with pytest.raises(ResyncError, match=r"its file .* is gone|its file .* damaged"):
+            publish(DeltaFormat().table(copied), partial, SCHEMA, stamp(2))

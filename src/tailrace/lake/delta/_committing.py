@@ -17,6 +17,7 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
+from tailrace.failpoint import failpoint
 from tailrace.lake.delta._commit_log import CommitLog
 from tailrace.lake.door import ConflictError
 from tailrace.lake.files import sync
@@ -45,7 +46,9 @@ def commit(log: CommitLog, version: int, actions: Sequence[Action], origin: Orig
                 file.write(json.dumps(action, separators=(",", ":")) + "\n")
             file.flush()
             os.fsync(file.fileno())
+        failpoint("delta.draft")
         os.link(draft, log.commit_file(version))
+        failpoint("delta.link")
     except FileExistsError:
         raise ConflictError(f"{log.table}: another writer made version {version}") from None
     finally:

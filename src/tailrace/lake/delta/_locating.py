@@ -23,6 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from tailrace.failpoint import failpoint
+from tailrace.lake.delta._damage import noticed
 from tailrace.lake.delta._metadata import Field
 from tailrace.lake.delta._rows import read_batches, read_columns
 from tailrace.lake.delta._vectors import located, positions_in, read_vector
@@ -60,9 +62,10 @@ class Locator:
         self.whole_rows = whole_rows
         """The key is all columns of a table that has none."""
         self._remembered: OrderedDict[str, KeyIndex] = OrderedDict()
+        self._checked: dict[str, str] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_remembered": OrderedDict()}
+        return {**self.__dict__, "_remembered": OrderedDict(), "_checked": {}}
 
     @property
     def physical(self) -> list[str]:
@@ -110,16 +113,30 @@ class Locator:
 
     def _load(self, add: Action) -> KeyIndex:
         path = located(self._table, add["path"])
-        rows = json.loads(add["stats"])["numRecords"]
+        if json.loads(add["stats"])["numRecords"] < SAVED_ROWS_MIN:
+            return self._made(path)
+        with noticed(path):
+            rows_file = _identity(path)
         saved = self._table / INDEX_FOLDER / f"{path.name}.{self._key_name()}"
-        index = KeyIndex.load(saved, rows) if rows >= SAVED_ROWS_MIN else None
+        index = self._saved(saved, rows_file)
         if index is None:
             index = self._made(path)
-            if rows >= SAVED_ROWS_MIN:
-                with suppress(OSError):
-                    os.makedirs(saved.parent, exist_ok=True)
-                    index.save(saved)
-                    index = KeyIndex.load(saved, rows) or index
+            with suppress(OSError):
+                os.makedirs(saved.parent, exist_ok=True)
+                index.save(saved, rows_file)
+                failpoint("delta.index")
+                index = self._saved(saved, rows_file) or index
+        return index
+
+    def _saved(self, path: Path, rows_file: str) -> KeyIndex | None:
+        """One that was saved. It is read to its end once, not each time that it comes back into memory."""
+        try:
+            identity = _identity(path)
+        except FileNotFoundError:
+            return None
+        index = KeyIndex.load(path, rows_file, is_checked=self._checked.get(path.name) == identity)
+        if index is not None:
+            self._checked[path.name] = identity
         return index
 
     def _made(self, path: Path) -> KeyIndex:
@@ -163,6 +180,12 @@ class _Bounds:
         if isinstance(self._lowest, datetime.date):
             low, high = datetime.date.fromisoformat(low), datetime.date.fromisoformat(high)
         return None if self._highest < low or self._lowest > high else slice(None)
+
+
+def _identity(path: Path) -> str:
+    """Tells a file from one that is put in its place."""
+    found = path.stat()
+    return f"{found.st_size} {found.st_mtime_ns}"
 
 
 def _limits(add: Action, field: Field) -> tuple[Any, Any]:

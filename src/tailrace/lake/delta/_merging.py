@@ -48,7 +48,9 @@ def choose(table: Path, contents: Contents, key: Sequence[str] | None) -> list[A
     for add in contents.files.values():
         if add["size"] < WHOLE_BYTES:
             tiers.setdefault(_tier(add["size"]), []).append(add)
-    for _, files in sorted(tiers.items()) if key is not None else ():
+    if key is None:
+        return []
+    for _, files in sorted(tiers.items()):
         chosen = _neighbours(table, files, key) if len(files) >= FILES_MAX else []
         if len(chosen) > 1:
             return chosen

@@ -8,6 +8,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tailrace.lake.delta._damage import noticed
 from tailrace.lake.delta._metadata import Field
 from tailrace.model.lake_types import arrow_type
 
@@ -101,14 +103,14 @@ def statistics(written: Any, fields: Sequence[Field]) -> dict[str, Any]:
         filled = [each for each in columns if each.num_values]
         if not filled or not all(each.has_min_max for each in filled):
             continue
-        low = _text(min(each.min_raw for each in filled), field.type, is_high=False)
-        high = _text(max(each.max_raw for each in filled), field.type, is_high=True)
+        low = bound(min(each.min_raw for each in filled), field.type, is_high=False)
+        high = bound(max(each.max_raw for each in filled), field.type, is_high=True)
         if low is not None and high is not None:
             found["minValues"][field.physical], found["maxValues"][field.physical] = low, high
     return {**found, "tightBounds": True}
 
 
-def _text(raw: Any, type_: str, *, is_high: bool) -> Any:
+def bound(raw: Any, type_: str, *, is_high: bool) -> Any:
     """A bound of a column as statistics have it; None for a type, or a value, that they cannot say exactly: a reader
     then looks into the file."""
     match type_:
@@ -134,9 +136,15 @@ def _time_text(milliseconds: int, zone: str) -> str | None:
 
 
 def _short(text: str, *, is_high: bool) -> str:
+    """The first letters of a text. As a high bound, with a last one that no letter in its place exceeds."""
     if len(text) <= _TEXT_LETTERS_MAX:
         return text
-    return text[:_TEXT_LETTERS_MAX] + (_LAST_LETTER if is_high else "")
+    letters = _TEXT_LETTERS_MAX
+    if not is_high:
+        return text[:letters]
+    while text[letters : letters + 1] == _LAST_LETTER:
+        letters += 1
+    return text[:letters] + _LAST_LETTER
 
 
 def read_columns(path: Path, fields: Sequence[Field]) -> list[pa.Array]:
@@ -177,9 +185,13 @@ def read_batches(path: Path, fields: Sequence[Field], without: np.ndarray) -> It
             begin += group.num_rows
 
 
-def _opened(path: Path) -> Any:
-    # Spark may write times in a type of 96 bits, which Arrow would read as nanoseconds: too few for year 1 or 9999.
-    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    with noticed(path):
+        # Spark may write times in a type of 96 bits, which Arrow would read as nanoseconds: too few for year 1 or 9999.
+        options = {"coerce_int96_timestamp_unit": "us", "page_checksum_verification": True}
+        with pq.ParquetFile(path, **options) as file:
+            yield file
 
 
 def _present(file: Any, fields: Sequence[Field]) -> list[str]:

@@ -23,10 +23,12 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 from pyroaring import BitMap64
 
-from tailrace.errors import DefiniteError
+from tailrace.lake.delta._damage import damaged, noticed
 
 _FORMAT = b"\x01"
 _MAGIC = 1681511377
+_FRAME_BYTES = 8
+"""Its length before it, its checksum after it."""
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _TO_B85 = str.maketrans(_Z85, _B85)
@@ -96,12 +98,23 @@ def read_vector(table: Path, add: Action) -> BitMap64:
     if vector is None:
         content = base64.b85decode(add["deletionVector"]["pathOrInlineDv"].translate(_TO_B85))
     else:
-        with vector.path.open("rb") as file:
-            file.seek(vector.offset + 4)
-            content = file.read(vector.bytes)
-    if len(content) < 4 or struct.unpack("<i", content[:4]) != (_MAGIC,):
-        raise DefiniteError(f"{add['path']}: its deletion vector is damaged", "tailrace tables resync LAKE TABLE")
+        with noticed(vector.path):
+            content = framed(vector)
+    if struct.unpack("<i", content[:4].ljust(4)) != (_MAGIC,):
+        raise damaged(table / add["path"], "has a damaged deletion vector")
     return BitMap64.deserialize(content[4:])
+
+
+def framed(vector: Vector) -> bytes:
+    """What a file has in its frame; nothing where its length or its checksum says something else."""
+    with vector.path.open("rb") as file:
+        file.seek(vector.offset)
+        frame = file.read(vector.bytes + _FRAME_BYTES)
+    if len(frame) != vector.bytes + _FRAME_BYTES:
+        return b""
+    length, checksum = struct.unpack(">i", frame[:4]), struct.unpack(">I", frame[-4:])
+    content = frame[4:-4]
+    return content if (length, checksum) == ((vector.bytes,), (zlib.crc32(content),)) else b""
 
 
 def write_vectors(table: Path, vectors: Sequence[BitMap64]) -> list[Action]:

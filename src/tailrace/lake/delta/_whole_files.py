@@ -15,12 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailrace.lake.delta._commit_log import RowsFile, checksums_of
-from tailrace.lake.delta._vectors import Vector
+from tailrace.lake.delta._vectors import Vector, framed
 
 _PARQUET_MAGIC = b"PAR1"
 _CHECKSUMS_MAGIC = b"crc\0"
-_VECTOR_FRAME_BYTES = 8
-"""Its length before it, its checksum after it."""
 
 
 def is_whole(path: Path) -> bool:
@@ -61,17 +59,9 @@ def has_parquet_end(path: Path) -> bool:
 def _is_whole_vector(vector: Vector) -> bool:
     """Delta frames each one with its length and a checksum."""
     try:
-        if _matches_checksums(vector.path) is False:
-            return False
-        with vector.path.open("rb") as file:
-            file.seek(vector.offset)
-            frame = file.read(vector.bytes + _VECTOR_FRAME_BYTES)
+        return _matches_checksums(vector.path) is not False and bool(framed(vector))
     except OSError:
         return False
-    if len(frame) != vector.bytes + _VECTOR_FRAME_BYTES:
-        return False
-    length, checksum = struct.unpack(">i", frame[:4]), struct.unpack(">I", frame[-4:])
-    return (length, checksum) == ((vector.bytes,), (zlib.crc32(frame[4:-4]),))
 
 
 def _matches_checksums(path: Path) -> bool | None:
