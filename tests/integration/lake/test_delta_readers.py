@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from tailrace.errors import DefiniteError, ResyncError
 from tailrace.lake.delta import _rows
 from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.delta.table import DeltaTable as OurTable
+from tailrace.lake.door import Wanted
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, UNCHANGED, row_schema
 from tailrace.model.position import SourcePosition
@@ -43,15 +46,17 @@ def by_spark(spark: SparkSession, path: Path) -> list[Row]:
     return ordered(spark.read.format("delta").load(str(path)).toArrow())
 
 
-def by_delta_rs(path: Path) -> list[Row]:
-    return ordered(pa.table(QueryBuilder().register("orders", DeltaTable(path)).execute("select * from orders")))
+def by_delta_rs(path: Path, version: int | None = None) -> list[Row]:
+    table = DeltaTable(path, version=version)
+    return ordered(pa.table(QueryBuilder().register("orders", table).execute("select * from orders")))
 
 
-def by_duckdb(path: Path) -> list[Row]:
+def by_duckdb(path: Path, version: int | None = None) -> list[Row]:
     connection = duckdb.connect()
     extension = next(Path(duckdb_extension_delta.__file__).parent.rglob(f"v{duckdb.__version__}/*.duckdb_extension"))
     connection.execute(f"load '{extension}'")
-    return ordered(connection.execute(f"from delta_scan('{path}')").to_arrow_table())
+    at = "" if version is None else f", version => {version}"
+    return ordered(connection.execute(f"from delta_scan('{path}'{at})").to_arrow_table())
 
 
 def ordered(found: pa.Table) -> list[Row]:
@@ -192,3 +197,43 @@ def test_without_deletion_vectors_files_are_written_again(spark: SparkSession, t
     expected: list[Any] = [odd_row(0, ODD), odd_row(2, ODD, **{"a,b": 1}), odd_row(3, ODD)]
     assert by_spark(spark, path) == by_delta_rs(path) == expected
     assert not list(path.glob("*.bin"))
+
+
+def test_three_readers_agree_on_what_is_left_of_the_past_and_refuse_the_rest(
+    spark: SparkSession, table: OurTable, path: Path
+) -> None:
+    """Versions that are not kept are missing in the middle of the table's log. Users' own commands still work on it."""
+    oracle = {number: odd_row(number, ODD) for number in range(30)}
+    land(table, list(oracle.values()))
+    other = {"commitInfo": {"operation": "WRITE"}}, {"txn": {"appId": "theirs", "version": 3, "lastUpdated": 1}}
+    (path / "_delta_log" / f"{1:020d}.json").write_text("\n".join(map(json.dumps, other)))
+    history: dict[int, list[Row]] = {}
+    for seq in range(1, 40):
+        oracle[seq % 30] = odd_row(seq % 30, ODD, **{"a,b": seq})
+        oracle[100 + seq] = odd_row(100 + seq, ODD)
+        version = publish(table, states(ODD, oracle[seq % 30], oracle[100 + seq] | {FRESH: True}), ODD, stamp(seq))
+        while version is not None:
+            history[version] = [oracle[number] for number in sorted(oracle)]
+            version = table.maintain()
+    newest, wanted = max(history), frozenset({10, 11, 25})
+    now = time.time()
+    pruned = table.prune(Wanted(wanted, until=now, strangers_until=now))
+    assert (pruned.commits > 20, pruned.files > 20) == (True, True)
+    assert table.prune(Wanted(wanted, until=now, strangers_until=now)).files == 0
+    spark.sql(f"vacuum delta.`{path}`")
+    for version in (*wanted, newest):
+        in_spark = spark.read.format("delta").option("versionAsOf", version).load(str(path)).toArrow()
+        assert ordered(in_spark) == by_duckdb(path, version) == by_delta_rs(path, version) == history[version]
+        assert DeltaFormat().table(path).version(version) == table.version(version)
+    with pytest.raises(Exception, match="non-existent version 20"):
+        spark.read.format("delta").option("versionAsOf", 20).load(str(path)).toArrow()
+    with pytest.raises(duckdb.Error, match="end version"):
+        by_duckdb(path, 20)
+    assert table.version(20) is None
+    assert DeltaTable(path).transaction_version("theirs") == 3
+
+    spark.sql(f"optimize delta.`{path}`")
+    with_setting(spark, f"vacuum delta.`{path}` retain 0 hours")
+    publish(DeltaFormat().table(path), states(ODD, oracle.pop(3) | {DELETED: True}), ODD, stamp(41))
+    assert spark.sql(f"describe history delta.`{path}`").count() > 3
+    assert by_spark(spark, path) == by_delta_rs(path) == by_duckdb(path) == [oracle[n] for n in sorted(oracle)]

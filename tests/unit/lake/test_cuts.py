@@ -50,3 +50,18 @@ def test_a_damaged_line_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "cuts.jsonl").write_text('{"seq": 1, "position"\n')
     with pytest.raises(DefiniteError, match=r"cuts\.jsonl is damaged"):
         Cuts(tmp_path / "cuts.jsonl").all()
+
+
+def test_old_cuts_leave_as_a_whole_and_appending_continues(tmp_path: Path) -> None:
+    cuts = Cuts(tmp_path / "cuts.jsonl")
+    for seq in (1, 2, 3):
+        cuts.append(cut(seq))
+    before, mark = cuts.end, cuts.mark
+    cuts.append(cut(4))
+    assert cuts.after(before) == [cut(4)]
+    cuts.replace([cut(2), cut(4)])
+    assert cuts.mark != mark
+    assert cuts.all() == [cut(2), cut(4)]
+    cuts.append(cut(5))
+    assert cuts.all() == [cut(2), cut(4), cut(5)]
+    assert list(tmp_path.iterdir()) == [tmp_path / "cuts.jsonl"]

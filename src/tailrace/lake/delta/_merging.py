@@ -44,12 +44,12 @@ def choose(table: Path, contents: Contents, key: Sequence[str] | None) -> list[A
     worn = [add for add in contents.files.values() if _gone(add) > GONE_MAX]
     if worn:
         return [min(worn, key=lambda add: add["size"])]
+    if key is None:
+        return []
     tiers: dict[int, list[Action]] = {}
     for add in contents.files.values():
         if add["size"] < WHOLE_BYTES:
             tiers.setdefault(_tier(add["size"]), []).append(add)
-    if key is None:
-        return []
     for _, files in sorted(tiers.items()):
         chosen = _neighbours(table, files, key) if len(files) >= FILES_MAX else []
         if len(chosen) > 1:
