@@ -41,11 +41,16 @@ PLAYBACK: pa.Schema = pa.schema(
 
 
 def read(
-    path: Path, byte_range: ByteRange, after: int, upto: int, relations: Collection[int] | None = None
+    path: Path,
+    byte_range: ByteRange,
+    after: int,
+    upto: int,
+    relations: Collection[int] | None = None,
+    kinds: Collection[Kind] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Changes in the range of transactions with after < seq <= upto, of the given tables or of all.
+    """Changes in the range of transactions with after < seq <= upto, of the given tables and kinds or of all.
 
-    `after` and `upto` are those the range was planned for, or lie within them.
+    `after` and `upto` are those the range was planned for, or lie within them. Payloads of others are not read.
     """
     finished = Finished.of_range(TransactionIndex(path), byte_range, after, upto)
     with SegmentReader(segment_path(path, byte_range.segment)) as segment:
@@ -54,6 +59,8 @@ def read(
         for number, offsets in enumerate(groups):
             joined = JoinedFrames.load(segment, offsets)
             found = _wanted(joined, finished, relations)
+            if kinds is not None:
+                found[~np.isin(joined.columns.kind, list(kinds))] = -1
             if undone is not None:
                 found[undone[number]] = -1
             rows = np.flatnonzero(found >= 0)

@@ -215,12 +215,11 @@ def _after(changes: pa.Table, last_truncate: tuple[int, int] | None) -> pa.Table
 def _last_truncate(
     log: Path, ranges: list[ByteRange], after: int, upto: int, shape: TableShape
 ) -> tuple[int, int] | None:
-    """Transaction and position of the table's last truncate; looks at kinds only, nothing is decoded."""
-    last: tuple[int, int] | None = None
-    for each in ranges:
-        for batch in read(log, each, after, upto, shape.relations):
-            rows = np.flatnonzero(batch.column("kind").to_numpy() == Kind.TRUNCATE)
-            for row in rows.tolist():
-                found = batch.column("seq")[row].as_py(), batch.column("position")[row].as_py()
-                last = max(last or found, found)
-    return last
+    """Transaction and position of the table's last truncate; the changes themselves are not read."""
+    found = [
+        each
+        for part in ranges
+        for batch in read(log, part, after, upto, shape.relations, {Kind.TRUNCATE})
+        for each in zip(batch.column("seq").to_pylist(), batch.column("position").to_pylist(), strict=True)
+    ]
+    return max(found, default=None)

@@ -25,6 +25,7 @@ from tailrace.log.playback import read
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.log.writer import LogOptions, LogWriter
+from tailrace.model.kind import Kind
 
 
 @pytest.fixture
@@ -127,6 +128,20 @@ def test_a_table_filter_never_reads_the_payload_of_batches_without_that_table(wr
     assert played(writer.path, relations={2}) == [(1, b"mine")]
     with pytest.raises(DefiniteError, match="damaged at byte"):
         played(writer.path, relations={1})
+
+
+def test_a_filter_by_kind_gives_that_kind_only(writer: LogWriter) -> None:
+    writer.append(batch([begin(7), change(7, b"an insert" * 100), change(7, b"an end", kind=Kind.TRUNCATE)]))
+    writer.append(batch([change(7, b"more"), commit(7, 100)]))
+    writer.flush()
+    reader = LogReader(writer.path)
+    found = [
+        (part.column("seq").to_pylist(), part.column("position").to_pylist(), part.column("kind").to_pylist())
+        for each in reader.ranges(0, 1, 1 << 20)
+        for part in read(writer.path, each, 0, 1, {1}, {Kind.TRUNCATE})
+    ]
+    assert found == [([1], [2], [Kind.TRUNCATE])]
+    assert [b for each in reader.ranges(0, 1, 1 << 20) for b in read(writer.path, each, 0, 1, {1}, {Kind.DELETE})] == []
 
 
 def test_schemas_are_listed_by_position_and_carried_into_the_next_segment(writer: LogWriter) -> None:
