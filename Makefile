@@ -43,7 +43,7 @@ proof: setup ## the long sweeps: every crash point, every damaged byte, kills at
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log bench-apply bench-live bench-memory bench-tables ## all benchmarks; takes an hour (ARGS=--quick: minutes)
+bench: bench-log bench-apply bench-live bench-snapshot bench-memory bench-tables ## all benchmarks; takes an hour (ARGS=--quick: minutes)
 
 # What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run.
 .venv/bench-stamp: pyproject.toml requirements.lock | setup
@@ -62,6 +62,10 @@ bench-apply: .venv/bench-stamp ## a million changes from the log to the lake, ne
 .PHONY: bench-live
 bench-live: .venv/bench-stamp ## from a commit to a query that shows it, while sync publishes
 	$(PYTHON) -m benchmarks.live $(ARGS)
+
+.PHONY: bench-snapshot
+bench-snapshot: .venv/bench-stamp ## the first copy of TPC-H, next to Spark's JDBC reader and COPY
+	$(PYTHON) -m benchmarks.snapshot $(ARGS)
 
 .PHONY: bench-tables
 bench-tables: setup ## what a table costs that nothing happens to, in lakes of up to 1,000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -13,7 +14,7 @@ from rich.table import Table
 
 SAMPLE_SECONDS = 0.1
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 
 
 def show(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -1,8 +1,12 @@
-"""What a lake of many small tables costs next to a lake of one, as a user meets it: whole commands.
+"""What a table costs that nothing happens to, in lakes of many small tables.
 
-python -m benchmarks.tables [--tables 60] [--rounds 3]
+python -m benchmarks.tables [--quick] [--rounds 3]
 
-`sync` without a change, `sync` with one change, and a query of one table, in both lakes by turns; medians.
+Whole commands, as a user meets them: `sync` without a change, `sync` with one change, and a query of one table, in a
+lake of 60 tables and in a lake of one by turns; medians.
+
+Then lakes of 10, 100 and 1,000 tables, each with a connector that keeps running: how long a start takes when nothing
+has happened, and how long from a commit to its cut when one table was touched and when all were.
 """
 
 from __future__ import annotations
@@ -12,39 +16,162 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
 from benchmarks.aims import Aim, report
+from benchmarks.figures import PeakMemory, console, seconds, show
+from benchmarks.plots import Axes, lines
 from demo.embedded import EmbeddedPostgres
 
+from tailrace.connector.connector import Connector
+from tailrace.connector.events import CutPublished, Event
+from tailrace.settings import ConnectorSettings
+from tailrace.source.kinds import source_of
+
 RATIO_MAX = 1.5
+UNTOUCHED_RATIO_MAX = 1.25
+"""Of a batch that touches one table of 1,000 to one that touches one of 10: none, but for what a clock can tell."""
 ROWS = 10
+PATIENCE_SECONDS = 1800.0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tables")
-    parser.add_argument("--tables", type=int, default=60)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="fewer tables and rounds, to try it")
+    parser.add_argument("--rounds", type=int, default=None)
     options = parser.parse_args()
+    rounds = options.rounds or (2 if options.quick else 5)
     with tempfile.TemporaryDirectory(prefix="tailrace-") as folder, EmbeddedPostgres(Path(folder) / "data") as server:
-        sizes = (1, options.tables)
-        databases = {size: server.create_database(f"tables_{size}") for size in sizes}
-        lakes = {size: str(Path(folder) / f"lake_{size}") for size in sizes}
-        first = {size: _first(databases[size], lakes[size], size) for size in sizes}
-        times = _rounds(databases, lakes, options.rounds)
-    print(f"{'':>22}{'1 table':>10}{f'{options.tables} tables':>12}{'ratio':>8}")
-    _show("first sync", [first[size] for size in sizes])
-    for name, by_size in times.items():
-        _show(name, [statistics.median(by_size[size]) for size in sizes])
-    ratios = {name: _ratio([by_size[size] for size in sizes]) for name, by_size in times.items()}
-    return report(
+        aims = _commands(server, Path(folder), 20 if options.quick else 60, rounds)
+        aims += _sizes(server, Path(folder), (10, 50) if options.quick else (10, 100, 1000), rounds)
+    return report(aims)
+
+
+def _commands(server: EmbeddedPostgres, folder: Path, tables: int, rounds: int) -> list[Aim]:
+    sizes = (1, tables)
+    databases = {size: server.create_database(f"tables_{size}") for size in sizes}
+    lakes = {size: str(folder / f"lake_{size}") for size in sizes}
+    first = {size: [_first(databases[size], lakes[size], size)] for size in sizes}
+    times = _rounds(databases, lakes, rounds)
+    show(
+        f"whole commands, medians of {rounds}",
+        ["", "1 table", f"{tables} tables", "ratio"],
         [
-            Aim("sync-unchanged-many-to-one", ratios["sync, no change"], RATIO_MAX, at_most=True),
-            Aim("query-one-of-many-to-one", ratios["query of one table"], RATIO_MAX, at_most=True),
-        ]
+            [name, *(seconds(statistics.median(by_size[size])) for size in sizes), f"{_ratio(by_size, sizes):.2f}"]
+            for name, by_size in {"first sync": first, **times}.items()
+        ],
     )
+    return [
+        Aim("sync-unchanged-many-to-one", _ratio(times["sync, no change"], sizes), RATIO_MAX, at_most=True),
+        Aim("query-one-of-many-to-one", _ratio(times["query of one table"], sizes), RATIO_MAX, at_most=True),
+    ]
+
+
+@dataclass
+class Costs:
+    """What a lake of some size takes, in seconds."""
+
+    copied: float = 0.0
+    starts: list[float] = field(default_factory=list)
+    one: list[float] = field(default_factory=list)
+    all: list[float] = field(default_factory=list)
+
+
+def _sizes(server: EmbeddedPostgres, folder: Path, sizes: tuple[int, ...], rounds: int) -> list[Aim]:
+    found: dict[int, Costs] = {}
+    with PeakMemory() as memory:
+        for size in sizes:
+            dsn = server.create_database(f"running_{size}")
+            found[size] = _measured(dsn, folder / f"running_{size}", size, rounds)
+            server.drop_database(f"running_{size}")
+    medians = {size: [statistics.median(each) for each in (c.starts, c.one, c.all)] for size, c in found.items()}
+    show(
+        f"a connector that keeps running, medians of {rounds}",
+        ["tables", "first copy", "start, no change", "one touched", "all touched", "all touched, each"],
+        [
+            [f"{size:,}", *map(seconds, (costs.copied, *medians[size])), f"{medians[size][2] / size * 1000:.1f} ms"]
+            for size, costs in found.items()
+        ],
+    )
+    console.print(f"peak memory: {memory}")
+    names = ("start", "one touched", "all touched")
+    series = {name: [(float(size), medians[size][at]) for size in sizes] for at, name in enumerate(names)}
+    axes = Axes("tables", "seconds", logarithmic=True)
+    console.print(f"plot: {lines('bench-tables', 'what tables cost', axes, series)}")
+    few, many = medians[sizes[0]], medians[sizes[-1]]
+    return [
+        Aim("start-many-to-few", many[0] / few[0], RATIO_MAX, at_most=True),
+        Aim("one-touched-many-to-few", many[1] / few[1], UNTOUCHED_RATIO_MAX, at_most=True),
+    ]
+
+
+def _measured(dsn: str, lake: Path, size: int, rounds: int) -> Costs:
+    costs = Costs(copied=_first(dsn, str(lake), size))
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        connector = Connector(ConnectorSettings(lake, once=True), source_of(dsn))
+        connector.start()
+        connector.wait(PATIENCE_SECONDS)
+        costs.starts.append(time.perf_counter() - begun)
+    with _Watched(dsn, lake) as watched, psycopg.connect(dsn, autocommit=True) as connection:
+        for number in range(1 + rounds):
+            one = watched.cost(lambda n=number: connection.execute(f"update t0 set v = 'one {n}' where id = 1"))
+            every = watched.cost(lambda n=number: _touch_all(connection, size, n))
+            if number:
+                costs.one.append(one)
+                costs.all.append(every)
+    return costs
+
+
+def _touch_all(connection: psycopg.Connection[tuple[object, ...]], size: int, number: int) -> None:
+    with connection.transaction():
+        for table in range(size):
+            connection.execute(f"update t{table} set v = 'all {number}' where id = 2")
+
+
+class _Watched:
+    """A connector that runs inside a `with`, and when its cuts came."""
+
+    def __init__(self, dsn: str, lake: Path) -> None:
+        self._source = source_of(dsn)
+        self._connector = Connector(ConnectorSettings(lake, publish_every_seconds=0.1), self._source)
+        self._told = threading.Condition()
+        self._cut: tuple[int, float] = (0, 0.0)
+        """How far the newest reaches, and when it came."""
+        self._connector.subscribe(self._hear)
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, CutPublished):
+            with self._told:
+                self._cut = event.cut.position.ordinal, time.perf_counter()
+                self._told.notify_all()
+
+    def __enter__(self) -> _Watched:
+        self._connector.start()
+        while self._connector.status().progress is None:
+            self._connector.wait(0.05)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connector.stop()
+        self._connector.wait(PATIENCE_SECONDS)
+
+    def cost(self, change: Callable[[], object]) -> float:
+        """From the commit of a change to the cut that has it. The connector then rests; so do we."""
+        before = self._source.now().ordinal
+        change()
+        committed = time.perf_counter()
+        with self._told:
+            if not self._told.wait_for(lambda: self._cut[0] > before, PATIENCE_SECONDS):
+                raise TimeoutError("no cut was published")
+            took = self._cut[1] - committed
+        time.sleep(0.5 + 3 * took)
+        return took
 
 
 def _first(database: str, lake: str, count: int) -> float:
@@ -74,14 +201,9 @@ def _run(*arguments: str) -> float:
     return time.perf_counter() - started
 
 
-def _ratio(times: list[list[float]]) -> float:
-    one, many = (statistics.median(each) for each in times)
+def _ratio(by_size: dict[int, list[float]], sizes: tuple[int, ...]) -> float:
+    one, many = (statistics.median(by_size[size]) for size in sizes)
     return many / one
-
-
-def _show(name: str, seconds: list[float]) -> None:
-    one, many = seconds
-    print(f"{name:>22}{one:>8.1f} s{many:>10.1f} s{many / one:>8.2f}")
 
 
 if __name__ == "__main__":
