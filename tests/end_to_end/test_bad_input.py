@@ -99,10 +99,11 @@ error: row security: hides rows of public.hidden
 hint: alter role "bob" bypassrls;
 error: publication: bob does not own public.hidden, public.keyless, shop.orders; let the owner create it and pass \
 --publication tailrace
-hint: create publication tailrace for table only "public"."hidden", only "public"."keyless", only "shop"."orders" with \
+hint: create publication tailrace for table only "public"."hidden", only "shop"."orders" with \
 (publish_via_partition_root = true);
 error: table public.keyless has no primary key
-hint: alter table "public"."keyless" replica identity full, or add a primary key that is not deferrable
+hint: alter table "public"."keyless" replica identity full, or add a primary key that is not deferrable, or if rows \
+are only added: --append-only 'public.keyless'
 """
 
 

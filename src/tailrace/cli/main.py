@@ -63,6 +63,13 @@ Retain = Annotated[
     str, typer.Option(metavar="TIME", help="How long published cuts stay readable, fewer of them with age: 7d, 12h.")
 ]
 RetainAll = Annotated[str, typer.Option(metavar="TIME", help="How long every published cut stays readable: 1h, 30min.")]
+AppendOnly = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--append-only",
+        help="Tables without key and replica identity whose rows are only added, as patterns. Repeatable.",
+    ),
+]
 Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Tables to leave out, as patterns. Repeatable.")]
 
 
@@ -72,6 +79,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     lake: Lake,
     tables: Tables = None,
     exclude: Exclude = None,
+    append_only: AppendOnly = None,
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
     publish_every: Annotated[
         float, typer.Option(help="Seconds between two publishes at least; more where they are dear.", min=0.1)
@@ -124,7 +132,9 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             retain_seconds=parse_duration("--retain", retain),
             retain_all_seconds=parse_duration("--retain-all", retain_all),
         )
-        connector = Connector(settings, source_of(dsn, slot=slot, publication=publication))
+        connector = Connector(
+            settings, source_of(dsn, slot=slot, publication=publication, append_only=append_only or [])
+        )
         _run(connector)
         _exit_by_tables(connector, lake)
 
@@ -209,6 +219,7 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
         typer.Option("--tables", "--table", help="Tables to compare, as patterns: 'public.*'. Repeatable."),
     ] = None,
     keys: Annotated[int, typer.Option(help="How many differing keys to print for each table.", min=0)] = 20,
+    append_only: AppendOnly = None,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once.", min=1)] = 16,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     spark_master: SparkMaster = LOCAL,
@@ -232,7 +243,7 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
 
         spark = spark_settings(spark_master, spark_conf)
         settings = VerifySettings(lake, tuple(tables or ()), keys_max=keys, readers_max=readers, spark=spark)
-        run_verify(settings, source_of(dsn), as_json=json)
+        run_verify(settings, source_of(dsn, append_only=append_only or []), as_json=json)
 
 
 @app.command()
@@ -264,7 +275,7 @@ def maintain(
 
 
 @app.command()
-def doctor(dsn: Dsn, tables: Tables = None, exclude: Exclude = None) -> None:
+def doctor(dsn: Dsn, tables: Tables = None, exclude: Exclude = None, append_only: AppendOnly = None) -> None:
     """Check whether a database can be copied, and print the SQL that fixes what cannot.
 
     Exit code 1 when something must be fixed first.
@@ -273,7 +284,7 @@ def doctor(dsn: Dsn, tables: Tables = None, exclude: Exclude = None) -> None:
         from tailrace.cli.doctor import render
         from tailrace.source.kinds import source_of
 
-        checks = source_of(dsn).examine(tables or [], exclude or [])
+        checks = source_of(dsn, append_only=append_only or []).examine(tables or [], exclude or [])
         render(checks, Console())
         if any(check.ok is False for check in checks):
             raise typer.Exit(1)

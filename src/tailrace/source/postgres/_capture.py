@@ -49,7 +49,8 @@ class Stream:
 
     dsn: str
     slot: str
-    publication: str
+    publications: tuple[str, ...]
+    """The one that sends every kind of change, then the one for inserts, if there is one."""
     timeline: int
 
 
@@ -84,20 +85,21 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
         receiver.start()
         try:
             while not control.stopping.is_set():
-                _require_publication(catalog_conn, stream.publication)
+                _require_publications(catalog_conn, stream.publications)
                 _write(inbox, encoder, writer, control)
                 writer.retain(control.keep_seconds)
         finally:
             receiver.stop()
 
 
-def _require_publication(conn: psycopg.Connection, name: str) -> None:
+def _require_publications(conn: psycopg.Connection, names: tuple[str, ...]) -> None:
     """Since Postgres 18 a server that misses a publication sends nothing and does not say so."""
-    if find_publication(conn, name) is None:
-        raise DefiniteError(
-            f"publication {name} is gone: the server sends no more changes",
-            "run the same command again: it makes the publication and copies again what was not sent",
-        )
+    for number, name in enumerate(names):
+        if find_publication(conn, name, inserts=number > 0) is None:
+            raise DefiniteError(
+                f"publication {name} is gone: the server sends no more changes",
+                "run the same command again: it makes the publication and copies again what was not sent",
+            )
 
 
 def inbox_bytes_max(quota_bytes: int | None) -> int:
@@ -155,9 +157,9 @@ def _moves(batch: pa.RecordBatch, writer: LogWriter) -> bool:
 
 
 def _start_replication(conn: psycopg.Connection, stream: Stream, lsn: Lsn) -> None:
-    publication = '"' + stream.publication.replace('"', '""') + '"'
+    publications = ", ".join('"' + name.replace('"', '""') + '"' for name in stream.publications)
     command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {})").format(
-        sql.Identifier(stream.slot), sql.SQL(str(lsn)), sql.Literal(publication)
+        sql.Identifier(stream.slot), sql.SQL(str(lsn)), sql.Literal(publications)
     )
     take_text_as_it_is(conn)
     result = conn.pgconn.exec_(command.as_bytes(conn))

@@ -79,6 +79,8 @@ class TableInfo:
     server_version: int
     obstacle: str | None = None
     """Why its changes cannot be captured, for a person; None where they can."""
+    by_inserts: bool = False
+    """Nothing identifies its rows, and a person has said that they are only added: inserts and truncates are sent."""
 
     @property
     def has_identity(self) -> bool:
@@ -160,6 +162,14 @@ def _infos(conn: psycopg.Connection, chosen: Sequence[Candidate]) -> list[TableI
         for oid, identity in conn.execute(QUERIES["tables"], {"oids": oids})
     ]
     return sorted(infos, key=lambda info: info.table)
+
+
+def append_only(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[TableInfo]:
+    """The tables, and of those whose rows nothing identifies, the ones that the patterns name marked `by_inserts`."""
+    return [
+        replace(info, by_inserts=not info.has_identity and any(info.table.matches(each) for each in patterns))
+        for info in infos
+    ]
 
 
 def measured(conn: psycopg.Connection, info: TableInfo) -> TableInfo:

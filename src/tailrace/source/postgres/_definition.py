@@ -75,6 +75,9 @@ class Definition:
     """The publication names the table itself. The server then refuses to make it unlogged."""
     listed: Mapping[str, int] | None = None
     """With a shape from the stream: the columns that the stream listed, with the numbers that were found for them."""
+    rewrites: int | None = None
+    """How many rows were ever updated or deleted, as the server's statistics have it; of a table of which only inserts
+    are sent."""
     doubt: str | None = None
     """Why a shape that came with the stream cannot be matched with the catalog."""
 
@@ -139,8 +142,11 @@ def read_definitions(
     publication: str,
     keys: Mapping[int, Collection[str]],
     known: Mapping[int, Definition],
+    *,
+    inserts: bool = False,
 ) -> dict[int, Definition]:
-    """The whole definitions of some tables; the `known` one where nothing has moved since."""
+    """The whole definitions of some tables; the `known` one where nothing has moved since. With `inserts`, of tables
+    that the publication sends no updates and deletes of."""
     parameters = {"oids": list(keys), "publication": publication}
     found = read_columns(conn, keys)
     values: dict[int, dict[str, str]] = defaultdict(dict)
@@ -151,6 +157,7 @@ def read_definitions(
     if conn.info.server_version >= NAMESPACES_SINCE:
         namespaces = dict(conn.execute(QUERIES["sent_namespaces"], parameters).fetchall())
     partitions = _partitions(conn, parameters, known)
+    rewrites: dict[int, int] = dict(conn.execute(QUERIES["rewrites"], parameters).fetchall()) if inserts else {}
     whole = {}
     for relation, definition in found.items():
         rule, listed = sent.get(relation, ("", None))
@@ -160,6 +167,7 @@ def read_definitions(
             values=values[relation],
             sent=f"{rule}; {listed}; {namespaces.get(relation)}",
             is_listed=listed is not None,
+            rewrites=rewrites.get(relation),
         )
         old = known.get(relation)
         whole[relation] = old if old is not None and replace(new, at=old.at) == old else new

@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from tailrace.errors import DefiniteError
 from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights
-from tailrace.source.postgres._catalog import list_tables
+from tailrace.source.postgres._catalog import append_only, list_tables
 from tailrace.source.postgres._connection import CONNECTIONS_NEEDED
 from tailrace.source.postgres._queries import load
 from tailrace.source.postgres._slot import find_slot, require_slot_name
@@ -46,6 +46,8 @@ class Named:
 
     slot: str | None = None
     publication: str | None = None
+    append_only: tuple[str, ...] = ()
+    """Patterns for tables that are copied by their inserts."""
 
 
 NOTHING_NAMED = Named()
@@ -60,7 +62,7 @@ def examine(
     checks = [*_server(server), *_slots(conn, server, named), _senders(server), _connections(conn, role)]
     checks.append(_replication(role))
     try:
-        tables = list_tables(conn, include, exclude)
+        tables = append_only(list_tables(conn, include, exclude), named.append_only)
     except DefiniteError as error:
         checks.append(Check("tables", False, error.message, error.hint))
     else:

@@ -65,17 +65,27 @@ def _without_key(info: TableInfo) -> list[Problem]:
     table, name = info.table, quoted(info.table)
     if all(column.is_generated for column in info.columns):
         return [Problem(f"table {table} has no columns that can be copied", f"leave it out: --exclude '{table}'")]
+    if info.by_inserts:
+        return []
     if info.is_partitioned:
         # A partition that is made later does not take its table's identity over: its updates would fail.
         message = f"table {table} is partitioned and has no primary key"
-        return [Problem(message, f"alter table {name} add primary key (…), or exclude the table")]
+        return [
+            Problem(message, f"alter table {name} add primary key (…), or if rows are only added: {_by_inserts(info)}")
+        ]
     if info.has_identity:
         return []
     if info.replica_identity == "n" and info.primary_key:
         return [Problem(f"table {table} has no replica identity", f"alter table {name} replica identity default")]
     # Two rows may have the same deferrable key until the commit: changes by key would hit the wrong one.
     why = f"the primary key of table {table} is deferrable" if info.primary_key else f"table {table} has no primary key"
-    return [Problem(why, f"alter table {name} replica identity full, or add a primary key that is not deferrable")]
+    key = "or add a primary key that is not deferrable"
+    hint = f"alter table {name} replica identity full, {key}, or if rows are only added: {_by_inserts(info)}"
+    return [Problem(why, hint)]
+
+
+def _by_inserts(info: TableInfo) -> str:
+    return f"--append-only '{info.table}'"
 
 
 def _generated_key(info: TableInfo) -> list[Problem]:

@@ -1,6 +1,9 @@
 """The publication: which tables the slot sends.
 
 A publication that is not ours is never changed. What one table lacks is that table's problem; the others are sent.
+
+Tables whose rows nothing identifies have a publication of their own, which sends inserts and truncates alone: in one
+that sends updates too, the server would refuse the application's updates.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from tailrace.source.postgres._waiting import Waiter, lock_holders
 
 QUERIES = load("replication.sql")
 _VIA_ROOT = "with (publish_via_partition_root = true)"
+_INSERTS_VIA_ROOT = "with (publish = 'insert, truncate', publish_via_partition_root = true)"
 
 
 @dataclass(frozen=True)
@@ -46,16 +50,19 @@ class Ensured:
     refused: dict[TableId, Problem] = field(default_factory=dict)
 
 
-def find_publication(conn: psycopg.Connection, name: str) -> Publication | None:
-    """The publication, or None if there is none. A definite error if it leaves out a kind of change."""
+def find_publication(conn: psycopg.Connection, name: str, *, inserts: bool = False) -> Publication | None:
+    """The publication, or None if there is none. A definite error if it leaves out a kind of change, or if one for
+    `inserts` sends others too: the server then refuses them."""
     row = conn.execute(QUERIES["publication"], {"publication": name}).fetchone()
     if row is None:
         return None
-    is_whole, via_root = row
-    if not is_whole:
+    has_inserts, has_updates, has_deletes, via_root = row
+    if not has_inserts or {has_updates, has_deletes} != {not inserts}:
+        kinds = "inserts and truncates alone" if inserts else "every kind of change: rows would be lost"
+        wanted = "insert, truncate" if inserts else "insert, update, delete, truncate"
         raise DefiniteError(
-            f"publication {name} does not publish every kind of change: rows would be lost",
-            f"alter publication {_quoted(name)} set (publish = 'insert, update, delete, truncate')",
+            f"publication {name} does not publish {kinds}",
+            f"alter publication {_quoted(name)} set (publish = '{wanted}')",
         )
     rows = conn.execute(QUERIES["publication_tables"], {"publication": name}).fetchall()
     if conn.info.server_version >= NAMESPACES_SINCE:
@@ -82,17 +89,19 @@ def use_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableI
     return Ensured(refused=refused)
 
 
-def ensure_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableId], waiter: Waiter) -> Ensured:
+def ensure_publication(
+    conn: psycopg.Connection, name: str, tables: Sequence[TableId], waiter: Waiter, *, inserts: bool = False
+) -> Ensured:
     """Make our own publication send the tables and no others: a table that cannot be copied must not be published, lest
     the server refuse its updates. Refused are those that it cannot send; a definite error if a new publication would
     send none of them."""
-    found = find_publication(conn, name)
+    found = find_publication(conn, name, inserts=inserts)
     if found is not None and not found.via_root:
         # Another process has changed it: changes of partitions come under names that no lake table has.
         conn.execute(
             sql.SQL("alter publication {} set (publish_via_partition_root = true)").format(sql.Identifier(name))
         )
-        found = find_publication(conn, name)
+        found = find_publication(conn, name, inserts=inserts)
     missing = [table for table in tables if found is None or table not in found.tables]
     infos = {info.table: info for info in find_tables(conn, missing)}
     done = Ensured(dropped=sorted((found.tables | found.partial) - set(tables)) if found is not None else [])
@@ -105,7 +114,7 @@ def ensure_publication(conn: psycopg.Connection, name: str, tables: Sequence[Tab
             done.refused[table] = _unsent(found, table)
     wanted = [infos[table] for table in missing if table not in done.refused]
     if wanted or found is None:
-        _publish(conn, _Order(name, waiter, found is None), wanted, done)
+        _publish(conn, _Order(name, waiter, found is None, inserts), wanted, done)
     return done
 
 
@@ -124,11 +133,12 @@ class _Order:
     name: str
     waiter: Waiter
     is_new: bool
+    inserts: bool
 
 
 def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo], done: Ensured) -> None:
     """Publish the tables; where the server wants their owner for that, those that the user owns."""
-    statement = _statement(order.name, tables, is_new=order.is_new)
+    statement = _statement(order, tables)
     try:
         order.waiter.run(conn, statement, lock_holders("publishing the tables"))
     except psycopg.errors.InsufficientPrivilege as error:
@@ -147,12 +157,13 @@ def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo
         done.added += [info.table for info in tables]
 
 
-def _statement(name: str, tables: Sequence[TableInfo], *, is_new: bool) -> sql.Composed:
-    listed = _listed([info.table for info in tables])
-    if is_new:
+def _statement(order: _Order, tables: Sequence[TableInfo]) -> sql.Composed:
+    name, listed = sql.Identifier(order.name), _listed([info.table for info in tables])
+    if order.is_new:
         chosen = sql.SQL("for table {}").format(listed) if tables else sql.SQL("")
-        return sql.SQL("create publication {} {} {}").format(sql.Identifier(name), chosen, sql.SQL(_VIA_ROOT))
-    return sql.SQL("alter publication {} add table {}").format(sql.Identifier(name), listed)
+        how = sql.SQL(_INSERTS_VIA_ROOT if order.inserts else _VIA_ROOT)
+        return sql.SQL("create publication {} {} {}").format(name, chosen, how)
+    return sql.SQL("alter publication {} add table {}").format(name, listed)
 
 
 def _without(name: str, tables: Sequence[TableId]) -> sql.Composed:

@@ -61,7 +61,9 @@ def check_publication(
         fix = f"grant create on database {database} to {user};"
         return Check("publication", False, f"{role['name']} may not create one in {role['database']}", fix)
     why = f"{role['name']} does not own {_listed(str(info.table) for info in foreign)}"
-    tables_sql = ", ".join(f"only {quoted(table)}" for table in wanted)
+    # One that sends a table without identity would make the application's own updates fail.
+    sendable = [info.table for info in tables if not problems(info) and not info.by_inserts]
+    tables_sql = ", ".join(f"only {quoted(table)}" for table in sendable)
     create = f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
     found = f"{why}; let the owner create it and pass --publication tailrace"
     some = role["may_create"] and len(foreign) < len(tables)
@@ -86,6 +88,10 @@ def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
     checks = [Check("table", False, problem.message, problem.hint, leaves_out=True) for problem in found]
     if not found:
         checks = [Check("replica identity", True, f"{_tables_text(tables)} can identify their rows")]
+    by_inserts = [str(info.table) for info in tables if info.by_inserts]
+    if by_inserts:
+        found_text = f"{_listed(by_inserts)}: an update or a delete there has the table copied again"
+        checks.append(Check("copied by inserts", None, found_text))
     as_text = [
         f"{info.table}.{column.name} ({column.type.source_type})"
         for info in tables

@@ -78,5 +78,11 @@ join pg_publication p on p.pubname = %(publication)s
 join pg_publication_namespace n on n.pnpubid = p.oid and n.pnnspid = c.relnamespace
 where c.oid = any(%(oids)s::oid[]);
 
+-- rewrites: how many rows of some tables were ever updated or deleted, as far as the server has counted
+with tree
+select tree.root::bigint, sum(pg_stat_get_tuples_updated(tree.part) + pg_stat_get_tuples_deleted(tree.part))::bigint
+from tree
+group by tree.root;
+
 -- read_at: before which point of the server's log everything that is read next was committed
 select pg_current_wal_insert_lsn()::text;

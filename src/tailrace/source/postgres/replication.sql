@@ -3,8 +3,8 @@ select database, plugin, active_pid, confirmed_flush_lsn::text, wal_status, slot
 from pg_replication_slots
 where slot_name = %(slot)s;
 
--- publication: whether a publication sends every kind of change, and partitions as their table
-select pubinsert and pubupdate and pubdelete and pubtruncate, pubviaroot
+-- publication: whether a publication sends inserts and truncates, updates, deletes, and partitions as their table
+select pubinsert and pubtruncate, pubupdate, pubdelete, pubviaroot
 from pg_publication
 where pubname = %(publication)s;
 

@@ -35,13 +35,20 @@ from tailrace.source.door import (
 )
 from tailrace.source.postgres import _capture, _chunks, _doctor, _pgoutput
 from tailrace.source.postgres._access import Rights
-from tailrace.source.postgres._catalog import TableInfo, find_tables, list_tables, measured, schema_of
+from tailrace.source.postgres._catalog import (
+    TableInfo,
+    append_only,
+    find_tables,
+    list_tables,
+    measured,
+    schema_of,
+)
 from tailrace.source.postgres._connection import KeptConnection, explained, session
 from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import read_definitions
 from tailrace.source.postgres._identity import Identity, require_streaming, require_timeline, wal_position
 from tailrace.source.postgres._lsn import Lsn
-from tailrace.source.postgres._problems import first_problems
+from tailrace.source.postgres._problems import first_problems, problems
 from tailrace.source.postgres._publication import (
     drop_publication,
     ensure_publication,
@@ -66,22 +73,31 @@ class PostgresSource(Source):
     """One database of a Postgres server.
 
     `slot` and `publication` are those a person names, to be used and left alone; without them the source makes its own.
+    `append_only` are patterns for tables whose rows nothing identifies and which are copied by their inserts.
     """
 
     kind: ClassVar[str] = "postgres"
 
-    def __init__(self, dsn: str, slot: str | None = None, publication: str | None = None) -> None:
+    def __init__(
+        self, dsn: str, slot: str | None = None, publication: str | None = None, append_only: Sequence[str] = ()
+    ) -> None:
         self._dsn = dsn
         self._slot = slot
         self._publication = publication
+        self._append_only = list(append_only)
         self._kept = KeptConnection(dsn)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._dsn, self._slot, self._publication)
+        return type(self), (self._dsn, self._slot, self._publication, self._append_only)
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        return {"dsn": self._dsn, "slot": self._slot, "publication": self._publication}
+        return {
+            "dsn": self._dsn,
+            "slot": self._slot,
+            "publication": self._publication,
+            "append_only": self._append_only,
+        }
 
     def identify(self) -> Mapping[str, str]:
         return self._identity().log_identity
@@ -99,29 +115,29 @@ class PostgresSource(Source):
             "publication": self._publication or name,
             "owns_slot": self._slot is None,
             "owns_publication": self._publication is None,
+            "inserts": f"{name}_inserts" if self._append_only else None,
             "timeline": identity.timeline,
         }
 
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
         with session(self._dsn) as conn:
-            return _source_tables(conn, list_tables(conn, include, exclude))
+            return _source_tables(conn, append_only(list_tables(conn, include, exclude), self._append_only))
 
     def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
         with session(self._dsn) as conn:
-            found = _source_tables(conn, find_tables(conn, set(tables)))
+            found = _source_tables(conn, self._found(conn, tables))
         return {each.table: each for each in found}
 
     def define(self, claim: Claim, known: Mapping[TableId, Definition | None]) -> dict[TableId, TableSchema]:
         with session(self._dsn) as conn, conn.transaction():
             conn.execute("set transaction isolation level repeatable read read only")
-            infos = find_tables(conn, set(known))
+            infos = self._found(conn, list(known))
             before = {info.relation: known[info.table] for info in infos}
-            found = read_definitions(
-                conn,
-                claim["publication"],
-                {info.relation: info.identity_key for info in infos},
-                {relation: DefinitionOf.from_json(each) for relation, each in before.items() if each is not None},
-            )
+            definitions = {oid: DefinitionOf.from_json(each) for oid, each in before.items() if each is not None}
+            found: dict[int, DefinitionOf] = {}
+            for inserts, name in enumerate(publications(claim)):
+                keys = {info.relation: info.identity_key for info in infos if info.by_inserts == bool(inserts)}
+                found |= read_definitions(conn, name, keys, definitions, inserts=bool(inserts))
         return {
             info.table: replace(schema_of(info), definition=found[info.relation].to_json())
             for info in infos
@@ -134,8 +150,12 @@ class PostgresSource(Source):
 
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
         with session(self._dsn) as conn:
-            publication = find_publication(conn, claim["publication"])
-        return set(tables) if publication is None else set(tables) - publication.tables
+            found = [find_publication(conn, each, inserts=n > 0) for n, each in enumerate(publications(claim))]
+            infos = self._found(conn, tables)
+        sent = [each.tables if each is not None else frozenset[TableId]() for each in found]
+        return set(tables) - {
+            info.table for info in infos if info.by_inserts < len(sent) and info.table in sent[info.by_inserts]
+        }
 
     def prepare(
         self,
@@ -144,25 +164,32 @@ class PostgresSource(Source):
         resume: SourcePosition | None,
         waiting: Waiting = wait_in_silence,
     ) -> Prepared:
-        slot, publication = claim["slot"], claim["publication"]
+        slot = claim["slot"]
         done = []
         waiter = Waiter(self._kept, waiting)
         with session(self._dsn) as conn:
             if resume is not None:
                 # What another process may have read from it is for capture to find out, which knows the log's end.
                 require_slot(conn, slot, Lsn(resume.ordinal))
-            if claim["owns_publication"]:
-                ensured = ensure_publication(conn, publication, tables, waiter)
-            else:
-                ensured = use_publication(conn, publication, tables)
-            for verb, changed in (("no longer sends", ensured.dropped), ("sends", ensured.added)):
-                if changed:
-                    count = f"{len(changed)} table{'s' if len(changed) > 1 else ''}"
-                    done.append(f"publication {publication} {verb} {count}")
+            infos = self._found(conn, tables)
+            by_inserts = {info.table for info in infos if info.by_inserts}
+            # It may have lost its identity since it was looked at: the server would refuse its updates.
+            refused = {info.table: problems(info)[0] for info in infos if not info.by_inserts and not info.has_identity}
+            for inserts, name in enumerate(publications(claim)):
+                chosen = [t for t in tables if t not in refused and (t in by_inserts) == bool(inserts)]
+                if claim["owns_publication"]:
+                    ensured = ensure_publication(conn, name, chosen, waiter, inserts=bool(inserts))
+                else:
+                    ensured = use_publication(conn, name, chosen)
+                refused |= ensured.refused
+                for verb, changed in (("no longer sends", ensured.dropped), ("sends", ensured.added)):
+                    if changed:
+                        count = f"{len(changed)} table{'s' if len(changed) > 1 else ''}"
+                        done.append(f"publication {name} {verb} {count}")
             # After the publication: what the slot holds is sent as the publication was at that point.
             if find_ready_slot(conn, slot, is_ours=claim["owns_slot"]) is None:
                 done.append(f"slot {slot} holds the WAL from {create_slot(self._dsn, slot, waiter)} on")
-        return Prepared(done, ensured.refused)
+        return Prepared(done, refused)
 
     def drop(self, claim: Claim) -> list[str]:
         done = []
@@ -173,10 +200,12 @@ class PostgresSource(Source):
                     done.append(f"{kind} {name} is not ours: left alone")
                 else:
                     done.append(f"{kind} {name} {'dropped' if drop(conn, name) else 'was not there'}")
+            for name in publications(claim)[1:]:
+                done.append(f"publication {name} {'dropped' if drop_publication(conn, name) else 'was not there'}")
         return done
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
-        stream = _capture.Stream(self._dsn, claim["slot"], claim["publication"], claim["timeline"])
+        stream = _capture.Stream(self._dsn, claim["slot"], publications(claim), claim["timeline"])
         _capture.run(stream, log, control)
 
     def now(self) -> SourcePosition:
@@ -221,25 +250,42 @@ class PostgresSource(Source):
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         with session(self._dsn) as conn:
-            return _doctor.examine(conn, include, exclude, _doctor.Named(self._slot, self._publication))
+            named = _doctor.Named(self._slot, self._publication, tuple(self._append_only))
+            return _doctor.examine(conn, include, exclude, named)
+
+    def _found(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[TableInfo]:
+        return append_only(find_tables(conn, set(tables)), self._append_only)
 
     def _identity(self) -> Identity:
         with session(self._dsn) as conn:
             return require_streaming(conn, self._dsn)
 
     def _require_names(self, stored: Claim) -> None:
+        if self._append_only and not stored.get("inserts"):
+            # What the slot holds from before a publication was made cannot be read through it.
+            message = "this lake was begun without --append-only, and its slot cannot send other tables now"
+            raise DefiniteError(message, "leave out --append-only, or begin another lake with it")
         for kind, given in (("slot", self._slot), ("publication", self._publication)):
             if given is not None and given != stored[kind]:
                 raise DefiniteError(f"this lake uses {kind} {stored[kind]}, not {given}", f"leave out --{kind}")
 
     def _require_usable(self) -> None:
         """What a person named must be usable, before a lake is bound to it."""
+        if self._publication is not None and self._append_only:
+            message = f"--append-only needs a publication of its own beside {self._publication}"
+            raise DefiniteError(message, "leave out --publication, or --append-only")
         with session(self._dsn) as conn:
             if self._publication is not None:
                 require_publication(conn, self._publication)
             if self._slot is not None:
                 require_slot_name(self._slot)
                 find_slot(conn, self._slot)
+
+
+def publications(claim: Claim) -> tuple[str, ...]:
+    """The one that sends every kind of change, then the one for inserts, if there is one."""
+    inserts = claim.get("inserts")
+    return (claim["publication"], inserts) if inserts else (claim["publication"],)
 
 
 def _source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:
