@@ -32,7 +32,7 @@ class ConnectorSettings:
     """Catch up to now, publish, and end."""
     publish_every_seconds: float = 1.0
     """At least so long from one publish to the next; longer where they are dear."""
-    batch_bytes_max: int = 256 << 20
+    batch_bytes_max: int = 160 << 20
     """About how much of the log one batch publishes; at least one transaction."""
     chunk_bytes_max: int = 32 << 20
     log_keep_seconds: float = 24 * 3600.0

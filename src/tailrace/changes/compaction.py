@@ -15,13 +15,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailrace.changes.ordering import ordered
 from tailrace.model.change import DELETED, FRESH, FROM, KEY, ORIGIN, PART, POS, SEQ, UNCHANGED
 from tailrace.model.key import key_codes
+
+
+@dataclass(frozen=True)
+class _Ordered:
+    """Events, and the order in which they happened: the n-th is row `order[n]`, and `groups[n]` numbers its key."""
+
+    events: pa.Table
+    order: np.ndarray
+    groups: np.ndarray
+
+    def taken(self, name: str, chosen: np.ndarray) -> Any:
+        """One column of the chosen events; null for -1."""
+        column = self.events.column(name)
+        # More than 2 GB of text does not fit into one piece.
+        column = column.chunk(0) if column.num_chunks == 1 else column
+        is_none = chosen < 0
+        if is_none.all():
+            return pa.nulls(len(chosen), column.type)
+        rows = self.order[chosen]
+        return column.take(pa.array(rows, mask=is_none) if is_none.any() else pa.array(rows))
 
 
 @dataclass
@@ -34,26 +56,31 @@ class _Sources:
 
 
 def compact(events: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """One row a key: the table's columns and `STATE_METADATA`."""
-    events = events.sort_by([(name, "ascending") for name in (SEQ, POS, PART)]).combine_chunks()
-    groups, count = key_codes(events.column(KEY).combine_chunks())
+    """One row a key: the table's columns and `STATE_METADATA`.
+
+    Events stay where they are: what is sorted is their numbers, and only rows that become states are gathered.
+    """
+    events = events.combine_chunks()
+    order = ordered(events, (SEQ, POS, PART))
+    codes, count = key_codes(events.column(KEY).combine_chunks())
+    groups = codes[order]
     last = np.zeros(count, np.int64)
     last[groups] = np.arange(len(groups))
     first = np.zeros(count, np.int64)
     first[groups[::-1]] = np.arange(len(groups))[::-1]
-    deleted = events.column(DELETED).to_numpy()
-    fresh = events.column(FRESH).to_numpy()
+    deleted = events.column(DELETED).to_numpy()[order]
+    fresh = events.column(FRESH).to_numpy()[order]
     # A key that was not in the base and is gone again leaves no trace.
     kept = np.flatnonzero(~(fresh[first] & deleted[last]))
     last, first = last[kept], first[kept]
-    states = _values(events, columns, groups, last)
+    states = _values(_Ordered(events, order, groups), columns, last)
     return states.append_column(DELETED, pa.array(deleted[last])).append_column(FRESH, pa.array(fresh[first]))
 
 
-def _values(events: pa.Table, columns: Sequence[str], groups: np.ndarray, last: np.ndarray) -> pa.Table:
-    left_out = _left_out(events.column(UNCHANGED), columns)
-    key = events.column(KEY).combine_chunks().take(pa.array(last))
-    arrays: list[pa.ChunkedArray] = []
+def _values(found: _Ordered, columns: Sequence[str], last: np.ndarray) -> pa.Table:
+    left_out = _left_out(found, columns)
+    key = found.events.column(KEY).combine_chunks().take(pa.array(found.order[last]))
+    arrays: list[Any] = []
     unresolved = np.zeros((len(last), len(columns)), bool)
     origin = np.full(len(last), -1, np.int64)
     for index, name in enumerate(columns):
@@ -63,36 +90,39 @@ def _values(events: pa.Table, columns: Sequence[str], groups: np.ndarray, last: 
             arrays.append(pc.struct_field(key, [in_key]))
             continue
         row = last
-        if left_out[:, index].any():
-            sources = _trace(events, groups, left_out[:, index])
+        if left_out is not None and left_out[:, index].any():
+            sources = _trace(found, left_out[:, index])
             row = sources.row[last]
             unresolved[:, index] = row < 0
             origin = np.where(row < 0, sources.origin[last], origin)
-        arrays.append(events.column(name).take(pa.array(row, mask=row < 0)))
+        arrays.append(found.taken(name, row))
     table = pa.table(arrays, names=list(columns))
     table = table.append_column(UNCHANGED, _name_lists(unresolved, columns))
-    origins = events.column(FROM).combine_chunks().take(pa.array(origin, mask=origin < 0))
-    return table.append_column(ORIGIN, origins)
+    return table.append_column(ORIGIN, found.taken(FROM, origin))
 
 
-def _left_out(unchanged: pa.ChunkedArray, columns: Sequence[str]) -> np.ndarray:
-    """Rows by columns: True where the source left the value out."""
-    mask = np.zeros((len(unchanged), len(columns)), bool)
-    lists = unchanged.combine_chunks()
+def _left_out(found: _Ordered, columns: Sequence[str]) -> np.ndarray | None:
+    """Rows by columns: True where the source left the value out; None where it left out none."""
+    lists = found.events.column(UNCHANGED).combine_chunks()
+    if lists.null_count == len(lists):
+        return None
+    mask = np.zeros((len(lists), len(columns)), bool)
     rows = pc.list_parent_indices(lists).to_numpy()
     names = pc.index_in(pc.list_flatten(lists), pa.array(columns, pa.string()))
     mask[rows, names.to_numpy(zero_copy_only=False).astype(np.int64)] = True
-    return mask
+    in_order: np.ndarray = mask[found.order]
+    return in_order
 
 
-def _trace(events: pa.Table, groups: np.ndarray, left_out: np.ndarray) -> _Sources:
+def _trace(found: _Ordered, left_out: np.ndarray) -> _Sources:
     """Where one column's value comes from after each event.
 
     Within a key the newest event that carries the column gives it: a running maximum. A row that moved carries what
     its old key had before, so those are walked in order; each looks at one event.
     """
+    groups = found.groups
     own = np.arange(len(groups))
-    moved = left_out & events.column(FROM).is_valid().to_numpy()
+    moved = left_out & found.events.column(FROM).is_valid().to_numpy()[found.order]
     carries = ~left_out | moved
     before = _newest_before(groups, carries)
     rows = np.where(left_out, -1, own)
@@ -123,6 +153,8 @@ def _newest_before(groups: np.ndarray, carries: np.ndarray) -> np.ndarray:
 
 def _name_lists(mask: np.ndarray, names: Sequence[str]) -> pa.Array:
     """Rows by columns of booleans as lists of names; null where a row has none."""
+    if not mask.any():
+        return pa.nulls(len(mask), pa.list_(pa.string()))
     counts = mask.sum(axis=1)
     offsets = pa.array(np.r_[0, np.cumsum(counts)].astype(np.int32))
     values = pa.array(list(names), pa.string()).take(pa.array(np.nonzero(mask)[1]))

@@ -6,6 +6,7 @@ small that handing it out would take longer than reading it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -39,8 +40,16 @@ def decode_ranges(
         yield from shape.decode(pa.Table.from_batches(portion, PLAYBACK))
 
 
-def changes_here(reader: LogReader, after: int, upto: int, shape: TableShape) -> pa.Table:
-    """The whole range in this process's memory."""
-    ranges = reader.ranges(after, upto, RANGE_BYTES, shape.relations)
-    batches = decode_ranges(reader.path, ranges, after, upto, shape)
-    return pa.Table.from_batches(batches, change_schema(shape.target))
+def changes_here(
+    reader: LogReader, after: int, upto: int, shape: TableShape, bytes_max: float = math.inf
+) -> pa.Table | None:
+    """The whole range in this process's memory; None if it would take more than `bytes_max`."""
+    found, weight = [], 0
+    for batch in decode_ranges(
+        reader.path, reader.ranges(after, upto, RANGE_BYTES, shape.relations), after, upto, shape
+    ):
+        found.append(batch)
+        weight += batch.nbytes
+        if weight > bytes_max:
+            return None
+    return pa.Table.from_batches(found, change_schema(shape.target))

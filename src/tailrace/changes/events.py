@@ -25,58 +25,60 @@ from tailrace.model.key import differs
 
 
 def events(changes: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    """The events of `changes`; truncates are not events and are left out."""
+    """The events of `changes`; truncates are not events and are left out.
+
+    Every change is an event where it stands, so its columns are not copied; what a row left behind under its old key
+    comes after them.
+    """
     operations = changes.column(OP).combine_chunks()
     before = changes.column(BEFORE).combine_chunks()
     old = [pc.struct_field(before, [before.type.get_field_index(name)]) for name in key]
     old_key = pa.StructArray.from_arrays(old, list(key))
-    # A key value stored out of line is left out of the new tuple like any other, and sent in the old one.
+    # A key value stored out of line is left out of the new tuple like any other, and sent in the old one. A delete has
+    # no new tuple.
     new = [pc.coalesce(changes.column(name).combine_chunks(), value) for name, value in zip(key, old, strict=True)]
     new_key = pa.StructArray.from_arrays(new, list(key))
-    has_old = pc.is_valid(before).to_numpy(zero_copy_only=False)
     is_delete = pc.equal(operations, "d").to_numpy(zero_copy_only=False)
     is_upsert = pc.is_in(operations, pa.array(["c", "u"])).to_numpy(zero_copy_only=False)
-    moves = is_upsert & has_old & differs(old_key, new_key)
-    deletes = np.flatnonzero(is_delete | moves)
-    upserts = np.flatnonzero(is_upsert)
-    deleted = _part(changes, deletes, 0, columns, keep_columns=False)
-    upserted = _part(changes, upserts, 1, columns, keep_columns=True)
-    moved = pa.array(moves[upserts])
-    partial = pc.is_valid(upserted.column(UNCHANGED)).combine_chunks()
-    nulls = pa.nulls(len(upserts), new_key.type)
-    parts = [
-        _with_meta(
-            deleted,
-            old_key.take(pa.array(deletes)),
-            np.ones(len(deletes), bool),
-            np.zeros(len(deletes), bool),
-            pa.nulls(len(deletes), new_key.type),
-        ),
-        _with_meta(
-            upserted,
-            new_key.take(pa.array(upserts)),
-            np.zeros(len(upserts), bool),
-            (pc.equal(operations, "c").to_numpy(zero_copy_only=False) | moves)[upserts],
-            pc.if_else(pc.and_(moved, partial), old_key.take(pa.array(upserts)), nulls),
-        ),
-    ]
-    return pa.concat_tables(parts).select([*EVENT_METADATA, *columns])
+    moves = is_upsert & pc.is_valid(before).to_numpy(zero_copy_only=False) & differs(old_key, new_key)
+    fresh = pc.equal(operations, "c").to_numpy(zero_copy_only=False) | moves
+    found = _with_meta(
+        changes.select([SEQ, POS, UNCHANGED, *columns]),
+        new_key,
+        (is_delete, fresh, is_upsert),
+        _moved_from(old_key, moves & changes.column(UNCHANGED).is_valid().to_numpy()),
+    ).select([*EVENT_METADATA, *columns])
+    if not (is_delete | is_upsert).all():
+        found = found.filter(pa.array(is_delete | is_upsert))
+    left = np.flatnonzero(moves)
+    return pa.concat_tables([found, _left_behind(changes, old_key, left, found.schema)]) if len(left) else found
 
 
-def _part(changes: pa.Table, rows: np.ndarray, part: int, columns: Sequence[str], *, keep_columns: bool) -> pa.Table:
-    taken = changes.select([SEQ, POS, UNCHANGED, *columns]).take(pa.array(rows))
-    if not keep_columns:
-        empty = [pa.nulls(len(rows), taken.schema.field(name).type) for name in (UNCHANGED, *columns)]
-        taken = pa.table([taken.column(SEQ), taken.column(POS), *empty], names=taken.column_names)
-    return taken.append_column(PART, pa.array(np.full(len(rows), part, np.int8)))
+def _moved_from(old_key: pa.StructArray, partial: np.ndarray) -> pa.Array:
+    if not partial.any():
+        return pa.nulls(len(old_key), old_key.type)
+    return old_key.take(pa.array(np.arange(len(old_key)), mask=~partial))
+
+
+def _left_behind(changes: pa.Table, old_key: pa.StructArray, rows: np.ndarray, schema: pa.Schema) -> pa.Table:
+    """The deletes of keys that rows moved away from."""
+    places = changes.select([SEQ, POS]).take(pa.array(rows))
+    empty = [pa.nulls(len(rows), schema.field(name).type) for name in (UNCHANGED, *schema.names[len(EVENT_METADATA) :])]
+    part = pa.table([*places.columns, *empty], names=[SEQ, POS, UNCHANGED, *schema.names[len(EVENT_METADATA) :]])
+    gone, none = np.ones(len(rows), bool), np.zeros(len(rows), bool)
+    nothing = pa.nulls(len(rows), old_key.type)
+    return _with_meta(part, old_key.take(pa.array(rows)), (gone, none, none), nothing).select(schema.names)
 
 
 def _with_meta(
-    part: pa.Table, key: pa.StructArray, deleted: np.ndarray, fresh: np.ndarray, moved_from: pa.Array
+    part: pa.Table, key: pa.StructArray, flags: tuple[np.ndarray, np.ndarray, np.ndarray], moved_from: pa.Array
 ) -> pa.Table:
+    """`flags` say which rows are deletes, which are fresh, and which come second in their change."""
+    deleted, fresh, second = flags
     return (
         part.append_column(KEY, key)
         .append_column(DELETED, pa.array(deleted))
         .append_column(FRESH, pa.array(fresh))
         .append_column(FROM, moved_from)
+        .append_column(PART, pa.array(second.astype(np.int8)))
     )

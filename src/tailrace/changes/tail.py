@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.changes.decoding import changes_here
+from tailrace.changes.ordering import in_order
 from tailrace.changes.shape import TableShape, shape_of
 from tailrace.changes.states import events_of, states_of
 from tailrace.log.reader import LogReader
@@ -25,7 +26,7 @@ class Tail:
     def __init__(self, shape: TableShape, changes: pa.Table) -> None:
         self.shape = shape
         self.schema = shape.target
-        changes = changes.sort_by([(SEQ, "ascending"), (POS, "ascending")])
+        changes = in_order(changes, (SEQ, POS))
         truncates = pc.indices_nonzero(pc.equal(changes.column(OP), "t"))
         self.truncated = len(truncates) > 0
         """The base's rows are gone; the states are all there is."""
@@ -68,4 +69,4 @@ def read_tail(
     if shape is None:
         return None
     changes = changes_here(reader, *between, shape)
-    return Tail(shape, changes) if changes.num_rows else None
+    return Tail(shape, changes) if changes is not None and changes.num_rows else None

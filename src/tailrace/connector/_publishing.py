@@ -23,8 +23,11 @@ from tailrace.spark.compaction import ExecutorTail
 from tailrace.spark.session import LazySession
 
 ATTEMPTS = 5
-DRIVER_BYTES_MAX = 32 << 20
-"""Up to this much of the log is decoded right here: handing it out would take longer."""
+DRIVER_BYTES_MAX = 160 << 20
+"""Up to this much of the log is published right here: handing it out takes three times as long and, with Spark and its
+workers, three times the memory. A backlog comes in batches that are no larger; a transaction may be."""
+DRIVER_DECODED_BYTES_MAX = 3 * DRIVER_BYTES_MAX
+"""Of a log that is compressed, less may be more than this process should hold."""
 
 
 @dataclass(frozen=True)
@@ -125,17 +128,20 @@ class LiveTable:
 
     def _publish(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
         self._require_standing()
-        tail: Tail | ExecutorTail
-        if reader.bytes_between(self.seq, upto) > DRIVER_BYTES_MAX:
-            tail = ExecutorTail(self.spark.get(), reader, shape, self.seq, upto)
-        else:
-            tail = Tail(shape, changes_here(reader, self.seq, upto, shape))
-            if not tail.truncated and not tail.states.num_rows:
-                return
+        tail = self._tail(reader, upto, shape)
+        if isinstance(tail, Tail) and not tail.truncated and not tail.states.num_rows:
+            return
         draft = self.stored.publish(shape.target, stamp, replaces_all=tail.truncated)
         version = draft.commit(tail.folded(draft.write))
         self.standing = named(version, stamp)
         self.is_untidy = True
+
+    def _tail(self, reader: LogReader, upto: int, shape: TableShape) -> Tail | ExecutorTail:
+        if reader.bytes_between(self.seq, upto) <= DRIVER_BYTES_MAX:
+            changes = changes_here(reader, self.seq, upto, shape, DRIVER_DECODED_BYTES_MAX)
+            if changes is not None:
+                return Tail(shape, changes)
+        return ExecutorTail(self.spark.get(), reader, shape, self.seq, upto)
 
     def maintain(self) -> None:
         """One step of the table's upkeep. Beside another writer it is left for the next time. The next cut names the

@@ -136,6 +136,8 @@ class KeyIndex:
     codes: KeyCodes
     """Sorted by their first half."""
     positions: np.ndarray
+    is_mapped: bool = False
+    """It lies in a file, of which only what is looked at takes memory."""
 
     @classmethod
     def of(cls, columns: Sequence[pa.Array]) -> KeyIndex:
@@ -191,7 +193,7 @@ class KeyIndex:
         found = {name: table.column(name).combine_chunks().to_numpy() for name in table.column_names}
         if not is_checked and told.get(_CHECKSUM) != _checksum(found).encode():
             return None
-        return cls(KeyCodes(found["first"], found.get("second")), found["positions"])
+        return cls(KeyCodes(found["first"], found.get("second")), found["positions"], is_mapped=True)
 
 
 def _checksum(columns: Mapping[str, np.ndarray]) -> str:

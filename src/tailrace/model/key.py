@@ -28,14 +28,24 @@ def key_of(row: Mapping[str, Any], key: Iterable[str]) -> tuple[Any, ...]:
 
 
 def key_codes(key: Any) -> tuple[Any, int]:
-    """A number for each row of a struct array, equal exactly where the keys are, and how many there are."""
-    codes = np.zeros(len(key), np.int64)
-    for index in range(key.type.num_fields):
-        field = _comparable(pc.struct_field(key, [index])).dictionary_encode()
-        part = field.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    """A number for each row of a struct array, equal exactly where the keys are, and how many there are. Keys that are
+    one whole number are numbered in their order."""
+    fields = [_comparable(pc.struct_field(key, [index])) for index in range(key.type.num_fields)]
+    if len(fields) == 1 and pa.types.is_integer(fields[0].type) and not fields[0].null_count:
+        values, codes = np.unique(fields[0].to_numpy(), return_inverse=True)
+        return codes, len(values)
+    codes, count = np.zeros(len(key), np.int64), min(len(key), 1)
+    for field in fields:
+        encoded = field.dictionary_encode()
+        part = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
+        if count <= 1:
+            # Numbered in the order in which they come, without gaps, but for null, which may not be there.
+            codes, count = part, len(encoded.dictionary) + bool(encoded.null_count)
+            continue
         # Renumbering after each column keeps the product of two counts within 64 bits.
-        codes = np.unique(codes * (len(field.dictionary) + 1) + part, return_inverse=True)[1]
-    return codes, int(codes.max()) + 1 if len(codes) else 0
+        values, codes = np.unique(codes * (len(encoded.dictionary) + 1) + part, return_inverse=True)
+        count = len(values)
+    return codes, count
 
 
 def differs(old: Any, new: Any) -> Any:

@@ -73,7 +73,7 @@ def test_a_key_is_the_same_key_where_postgres_says_so(
         run.catch_up()
         assert_live(database, run.lake, tables)
         for number, scripts in enumerate(zip(ROUNDS, NAN_ROUNDS, strict=True)):
-            monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 1 << 30 if number % 2 else 0)
+            monkeypatch.setattr(_publishing, "DRIVER_DECODED_BYTES_MAX", 1 << 30 if number % 2 else 0)
             execute(database, for_all_tables(*scripts))
             run.catch_up()
             assert_published(database, run.lake, tables)

@@ -137,10 +137,22 @@ class StatesWriter:
         )
 
     def _write(self, states: pa.Table) -> tuple[Action, ...]:
-        rows = states.filter(pc.invert(states.column(DELETED)))
-        rows = rows.sort_by([(name, "ascending") for name in self.schema.key]) if self.schema.key else rows
-        added = write_rows(self.table, rows.select(list(self.schema.names)).to_batches(), self.fields)
+        chosen = self._in_order(states, np.flatnonzero(~states.column(DELETED).to_numpy()))
+        rows = states.select(list(self.schema.names)).take(pa.array(chosen))
+        added = write_rows(self.table, rows.to_batches(), self.fields)
         return (added,) if added else ()
+
+    def _in_order(self, states: pa.Table, chosen: np.ndarray) -> np.ndarray:
+        """Some rows by their key."""
+        key = self.schema.key
+        if not key:
+            return chosen
+        keys = states.select(list(key)).take(pa.array(chosen))
+        first = keys.column(0)
+        if len(key) == 1 and pa.types.is_integer(first.type) and (np.diff(first.to_numpy()) > 0).all():
+            return chosen
+        by_key: np.ndarray = chosen[pc.sort_indices(keys, [(name, "ascending") for name in key]).to_numpy()]
+        return by_key
 
 
 def drifted(schema: TableSchema, rows: pa.Table, wrong: Mapping[str, np.ndarray]) -> ResyncError:

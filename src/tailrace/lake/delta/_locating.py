@@ -34,6 +34,9 @@ INDEX_FOLDER = "_tailrace_keys"
 """Readers and VACUUM pass over folders that begin so."""
 SAVED_ROWS_MIN = 100_000
 REMEMBERED_ROWS_MAX = 4_000_000
+"""Of files whose indexes are in memory."""
+REMEMBERED_FILES_MAX = 512
+"""Of any: one that is mapped hardly takes memory."""
 
 Action = Mapping[str, Any]
 
@@ -105,11 +108,19 @@ class Locator:
         if index is None:
             index = self._load(add)
         self._remembered[name] = index
-        while sum(len(each.codes) for each in self._remembered.values()) > REMEMBERED_ROWS_MAX:
-            if len(self._remembered) == 1:
-                break
-            self._remembered.popitem(last=False)
+        self._forget()
         return index
+
+    def _forget(self) -> None:
+        """Those that were not looked at for longest, until the others are few enough; never the last one."""
+        rows = {name: 0 if each.is_mapped else len(each.codes) for name, each in self._remembered.items()}
+        total = sum(rows.values())
+        for name in list(rows)[:-1]:
+            if total <= REMEMBERED_ROWS_MAX and len(self._remembered) <= REMEMBERED_FILES_MAX:
+                return
+            if total <= REMEMBERED_ROWS_MAX or rows[name]:
+                del self._remembered[name]
+                total -= rows[name]
 
     def _load(self, add: Action) -> KeyIndex:
         path = located(self._table, add["path"])
