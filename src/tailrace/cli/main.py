@@ -70,6 +70,12 @@ AppendOnly = Annotated[
         help="Tables without key and replica identity whose rows are only added, as patterns. Repeatable.",
     ),
 ]
+LogQuota = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="How much disk the log may take, as 20GB; at least 64MB. Default: what there is."
+    ),
+]
 Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Tables to leave out, as patterns. Repeatable.")]
 
 
@@ -89,12 +95,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
         str | None, typer.Option(help="Use this replication slot; it is created if it is not there.")
     ] = None,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once during a copy.", min=1)] = 16,
-    log_quota: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE", help="How much disk the log may take, as 20GB; at least 64MB. Default: what there is."
-        ),
-    ] = None,
+    log_quota: LogQuota = None,
     log_compression: Annotated[
         Compression | None, typer.Option(help="Compress the log; it costs processor time. Default: no.")
     ] = None,
