@@ -43,7 +43,7 @@ proof: setup ## the long sweeps: every crash point, every damaged byte, kills at
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log bench-apply bench-live bench-snapshot bench-memory bench-tables ## all benchmarks; takes an hour (ARGS=--quick: minutes)
+bench: bench-log bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week ## all benchmarks; takes an hour (ARGS=--quick: minutes)
 
 # What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run.
 .venv/bench-stamp: pyproject.toml requirements.lock | setup
@@ -74,6 +74,10 @@ bench-tables: setup ## what a table costs that nothing happens to, in lakes of u
 .PHONY: bench-memory
 bench-memory: setup ## one transaction of a million changes and one of ten million, published: the driver's memory
 	$(PYTHON) -m benchmarks.memory
+
+.PHONY: bench-week
+bench-week: setup ## a week of small commits: files, history, cuts and the cost of a batch stay bounded
+	$(PYTHON) -m benchmarks.week
 
 .PHONY: clean
 clean: ## remove what setup, demo and tests made here

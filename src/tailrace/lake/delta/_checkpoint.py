@@ -106,23 +106,36 @@ def _bytes(log: CommitLog, version: int) -> int:
 
 
 def checkpoint(log: CommitLog, contents: Contents) -> None:
-    """Write the checkpoint of a version, unless a whole one is there. Durable when this returns."""
+    """Write the checkpoint of a version. Durable when this returns. One that is there is replaced."""
     path = log.checkpoint_file(contents.version)
-    if not (path.exists() and is_whole(path)):
-        rows = [{kind: _checked(action)} for kind, action in _actions(log, contents)]
-        draft = log.folder / f".{contents.version:020d}.checkpoint.{uuid.uuid4()}.tmp"
-        try:
-            pq.write_table(pa.Table.from_pylist(rows, SCHEMA), draft, write_page_checksum=True, store_schema=False)
-            sync(draft)
-            # Hadoop's checksums of a damaged one that another writer left.
-            checksums_of(path).unlink(missing_ok=True)
-            draft.rename(path)
-        finally:
-            draft.unlink(missing_ok=True)
-    else:
-        sync(path)
+    rows = [{kind: _checked(action)} for kind, action in _actions(log, contents)]
+    draft = log.folder / f".{contents.version:020d}.checkpoint.{uuid.uuid4()}.tmp"
+    try:
+        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), draft, write_page_checksum=True, store_schema=False)
+        sync(draft)
+        # Hadoop's checksums of a damaged one that another writer left.
+        checksums_of(path).unlink(missing_ok=True)
+        draft.rename(path)
+    finally:
+        draft.unlink(missing_ok=True)
     sync(log.folder)
     failpoint("delta.checkpoint")
+
+
+def has_checkpoint(log: CommitLog, version: int) -> bool:
+    """Whether there is one to rely on. What Arrow wrote is ours, and was durable before it had its name; any other is
+    read to its end and synced."""
+    path = log.checkpoint_file(version)
+    try:
+        if str(pq.read_metadata(path).created_by).startswith("parquet-cpp-arrow"):
+            return True
+    except (OSError, pa.ArrowException):
+        return False
+    if not is_whole(path):
+        return False
+    sync(path)
+    sync(log.folder)
+    return True
 
 
 def point_to(log: CommitLog, version: int) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tailrace.failpoint import failpoint
-from tailrace.lake.delta._checkpoint import COMMITS_MAX, checkpoint, point_to
+from tailrace.lake.delta._checkpoint import COMMITS_MAX, checkpoint, has_checkpoint, point_to
 from tailrace.lake.delta._commit_log import CommitLog, checksums_of, number_of
 from tailrace.lake.delta._contents import Contents, read_contents
 from tailrace.lake.delta._locating import INDEX_FOLDER
@@ -159,8 +159,7 @@ def _vector_file(table: Path, kind: str, text: str) -> Path | None:
 def _keep(log: CommitLog, contents: Contents, plan: _Plan) -> None:
     """Checkpoints for what stays."""
     for version in sorted({*plan.past, plan.begin} - {0}):
-        if log.checkpoint_file(version).exists() and not log.commit_file(version - 1).exists():
-            # It has been relied on before.
+        if has_checkpoint(log, version):
             continue
         found = contents if version == contents.version else read_contents(log, at=version)
         assert found is not None

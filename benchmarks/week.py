@@ -1,0 +1,227 @@
+"""A week of small commits on one table: what a lake has to carry, and what the next small batch costs, stay bounded.
+
+python -m benchmarks.week [--publishes 4000] [--rows 200000] [--plain]
+
+Thousands of small batches are published into one Delta table, each with a cut, with the upkeep that a running sync does
+in its pauses. Time is shrunk with the retention: cuts are kept for a third of the run, all of them for a twelfth, so
+cuts are thinned, versions deleted and files merged over and over. `--plain` does the same without upkeep.
+
+Prints the curve, writes it to build/week.svg, and holds the end of the run against its middle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from benchmarks.aims import Aim, report
+from benchmarks.curve import Line, write_svg
+
+from tailrace.lake.cuts import RECENT_BYTES
+from tailrace.lake.delta.format import DeltaFormat
+from tailrace.lake.home import LakeHome
+from tailrace.lake.maintenance import Maintenance
+from tailrace.lake.retention import Retention
+from tailrace.lake.stamp import Stamp
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
+from tailrace.model.cut import CutTable, PublishedCut
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import Column, TableId, TableSchema
+
+TABLE = TableId("public", "orders")
+SCHEMA = TableSchema(TABLE, 1, (Column("id", "bigint", "bigint", 1), Column("note", "string", "text", 2)), ("id",))
+STATES = pa.schema(
+    [
+        *row_schema(SCHEMA),
+        (DELETED, pa.bool_()),
+        (FRESH, pa.bool_()),
+        (UNCHANGED, pa.list_(pa.string())),
+        (ORIGIN, pa.struct([("id", pa.int64())])),
+    ]
+)
+BATCH_ROWS = 20
+GROWTH_MAX = 1.5
+PARTS = 10
+
+
+@dataclass(frozen=True)
+class Point:
+    """The lake after some of the publishes."""
+
+    publishes: int
+    files: int
+    log_bytes: int
+    log_files: int
+    cuts_bytes: int
+    lake_bytes: int
+    batch_seconds: float
+    """What a small batch cost, the median since the last point."""
+    upkeep_seconds: float
+    """What upkeep took in all since the last point."""
+
+
+class Week:
+    """One table of one lake, and the rows that it must have."""
+
+    def __init__(self, folder: Path, rows: int, retention: Retention | None) -> None:
+        self.home = LakeHome.create(folder)
+        self.path = self.home.table_path(TABLE)
+        self._table = DeltaFormat().table(self.path)
+        self._chance = random.Random(7)
+        self._ids = list(range(rows))
+        self._next_id = rows
+        self._retention = retention
+        self._maintenance = Maintenance(self.home, retention, strangers_seconds=60.0) if retention else None
+        self._swept = time.monotonic()
+        draft = self._table.copy(SCHEMA, self._stamp(None))
+        content = pa.table({"id": pa.array(range(rows), pa.int64()), "note": ["first"] * rows}, row_schema(SCHEMA))
+        self._record(draft.commit([draft.write(content.to_batches())]), 0)
+
+    def publish(self, seq: int) -> float:
+        """One small batch; how long it took, with its cut."""
+        states = self._states(seq)
+        begun = time.perf_counter()
+        draft = self._table.publish(SCHEMA, self._stamp(seq))
+        version = draft.commit([draft.write(states.to_batches())])
+        self._table.make_durable(version - 1)
+        self._record(version, seq)
+        return time.perf_counter() - begun
+
+    def keep(self) -> float:
+        """What a sync does in a pause; how long it took."""
+        begun = time.perf_counter()
+        if self._maintenance is not None and self._retention is not None:
+            self._table.maintain()
+            if time.monotonic() - self._swept > self._retention.slot_seconds:
+                self._swept = time.monotonic()
+                self._maintenance.forget_cuts()
+                self._maintenance.prune(TABLE, self._table)
+        return time.perf_counter() - begun
+
+    def is_exact(self) -> bool:
+        from tailrace.read.duckdb import connect
+
+        with connect() as connection:
+            extension = self._table.scan(self._version).extension
+            connection.execute(f"load '{extension}'")
+            found = connection.execute(f"select id from {self._table.scan(self._version).sql}").fetchall()
+        return sorted(row[0] for row in found) == sorted(self._ids)
+
+    def _states(self, seq: int) -> pa.Table:
+        """Updates, inserts and deletes at random places, most of them among the newest rows."""
+        places = {int(len(self._ids) * self._chance.random() ** 0.2) for _ in range(BATCH_ROWS)}
+        states = []
+        for number, place in enumerate(sorted(places, reverse=True)):
+            gone = number % 4 == 0
+            key = self._ids[place]
+            states.append({"id": key, "note": f"in {seq}", DELETED: gone, FRESH: False})
+            if gone:
+                self._ids[place] = self._ids[-1]
+                self._ids.pop()
+        for _ in range(BATCH_ROWS // 4):
+            states.append({"id": self._next_id, "note": "new", DELETED: False, FRESH: True})
+            self._ids.append(self._next_id)
+            self._next_id += 1
+        return pa.Table.from_pylist(states, schema=STATES)
+
+    def _stamp(self, seq: int | None) -> Stamp:
+        return Stamp(SourcePosition(seq or 0), 1, 1, seq)
+
+    def _record(self, version: int, seq: int) -> None:
+        self._version = version
+        named = {str(TABLE): CutTable(version, 1, seq)}
+        self.home.cuts.append(PublishedCut(seq, SourcePosition(seq), named, time.time_ns() // 1000))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.week", description=__doc__.splitlines()[0])
+    parser.add_argument("--publishes", type=int, default=4000)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--plain", action="store_true", help="without upkeep")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
+        points, is_exact = _run(Path(folder) / "lake", options.publishes, options.rows, upkeep=not options.plain)
+    _plot(points)
+    middle, last = points[len(points) // 2 - 1], points[-1]
+    return report(
+        [
+            Aim("week-rows-exact", float(is_exact), 1.0),
+            Aim("week-files-growth", last.files / middle.files, GROWTH_MAX, at_most=True),
+            Aim("week-log-growth", last.log_bytes / middle.log_bytes, GROWTH_MAX, at_most=True),
+            Aim("week-cuts-growth", last.cuts_bytes / middle.cuts_bytes, GROWTH_MAX, at_most=True),
+            Aim("week-small-batch-growth", last.batch_seconds / middle.batch_seconds, GROWTH_MAX, at_most=True),
+        ]
+    )
+
+
+def _run(lake: Path, publishes: int, rows: int, *, upkeep: bool) -> tuple[list[Point], bool]:
+    seconds = _seconds_of(lambda: Week(lake.with_name("probe"), rows, None), publishes)
+    retention = Retention(seconds / 3, seconds / 12)
+    print(f"cuts are kept for {retention.keep_seconds:.1f} s, all of them for {retention.all_seconds:.1f} s")
+    week = Week(lake, rows, retention if upkeep else None)
+    print(
+        f"{'publishes':>10}{'files':>8}{'log files':>11}{'log':>10}{'cuts':>10}{'lake':>10}{'batch':>10}{'upkeep':>9}"
+    )
+    points: list[Point] = []
+    batches: list[float] = []
+    kept = 0.0
+    for seq in range(1, publishes + 1):
+        batches.append(week.publish(seq))
+        kept += week.keep()
+        if seq % (publishes // PARTS) == 0:
+            points.append(_measured(week, seq, statistics.median(batches), kept))
+            _show(points[-1])
+            batches, kept = [], 0.0
+    return points, week.is_exact()
+
+
+def _seconds_of(new: Callable[[], Week], publishes: int) -> float:
+    """About how long the run will take."""
+    week = new()
+    begun = time.perf_counter()
+    for seq in range(1, 41):
+        week.publish(seq)
+    return (time.perf_counter() - begun) / 40 * publishes * 1.3
+
+
+def _measured(week: Week, seq: int, batch_seconds: float, upkeep_seconds: float) -> Point:
+    files = [path for path in week.path.iterdir() if path.is_file()]
+    log = list((week.path / "_delta_log").iterdir())
+    lake_bytes = sum(path.stat().st_size for path in week.home.path.rglob("*") if path.is_file())
+    log_bytes = sum(path.stat().st_size for path in log)
+    return Point(
+        seq, len(files), log_bytes, len(log), week.home.cuts.mark[1], lake_bytes, batch_seconds, upkeep_seconds
+    )
+
+
+def _show(point: Point) -> None:
+    log, cuts, lake = (f"{size / 1024:,.0f} KiB" for size in (point.log_bytes, point.cuts_bytes, point.lake_bytes))
+    print(
+        f"{point.publishes:>10}{point.files:>8}{point.log_files:>11}{log:>10}{cuts:>10}{lake:>10}"
+        f"{point.batch_seconds * 1000:>7.1f} ms{point.upkeep_seconds:>7.1f} s",
+        flush=True,
+    )
+
+
+def _plot(points: list[Point]) -> None:
+    """Each curve in parts of its largest value."""
+    lines = [
+        Line("files", [float(point.files) for point in points]),
+        Line("_delta_log, bytes", [float(point.log_bytes) for point in points]),
+        Line("cuts.jsonl, bytes", [float(point.cuts_bytes) for point in points]),
+        Line("a small batch, seconds", [point.batch_seconds for point in points]),
+    ]
+    path = write_svg("week", "a week of small commits", [point.publishes for point in points], lines)
+    print(f"curve: {path}; a cut is found in the last {RECENT_BYTES >> 20} MiB of cuts.jsonl")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
