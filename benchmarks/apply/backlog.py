@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from benchmarks.aims import Aim
 from benchmarks.apply.scale import Scale
 from benchmarks.debezium import DebeziumSlot
-from benchmarks.figures import PeakMemory, console, seconds, show
+from benchmarks.figures import PeakMemory, console, processor_seconds, seconds, show
 from benchmarks.lakes import Publisher, SteppedLake
 from benchmarks.orders import Orders
 from benchmarks.plots import bars
@@ -84,14 +84,17 @@ def _round(contest: _Field, publisher: Publisher, scale: Scale, times: Times) ->
     captured = contest.lake.fill_log()
     drained = contest.slot.drain(scale.warm_up + scale.changes, scale.changes)
     with PeakMemory() as memory:
+        used = processor_seconds()
         published = publisher.publish()
+        used = processor_seconds() - used
     times.memory = str(memory)
     times.capture.append(captured)
     times.debezium.append(drained.seconds)
     times.published.append(published)
+    theirs = f"{seconds(drained.seconds)}, {seconds(drained.processor_seconds)} of the processor"
     console.print(
-        f"{scale.changes:,} changes: into the log {seconds(captured)}, from the log published {seconds(published)};"
-        f" Debezium {seconds(drained.seconds)}, {drained.peak_mb:,.0f} MB"
+        f"{scale.changes:,} changes: into the log {seconds(captured)}; from the log published {seconds(published)},"
+        f" {seconds(used)} of the processor; Debezium {theirs}, {drained.peak_mb:,.0f} MB"
     )
 
 
