@@ -25,7 +25,7 @@ from tailrace.lake.door import Wanted
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, UNCHANGED, row_schema
 from tailrace.model.position import SourcePosition
-from tailrace.model.table import TableSchema
+from tailrace.model.table import Column, TableSchema
 
 
 def stamp(seq: int | None) -> Stamp:
@@ -52,11 +52,14 @@ def by_delta_rs(path: Path, version: int | None = None) -> list[Row]:
 
 
 def by_duckdb(path: Path, version: int | None = None) -> list[Row]:
+    at = "" if version is None else f", version => {version}"
+    return ordered(loaded().execute(f"from delta_scan('{path}'{at})").to_arrow_table())
+
+
+def loaded() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     extension = next(Path(duckdb_extension_delta.__file__).parent.rglob(f"v{duckdb.__version__}/*.duckdb_extension"))
-    connection.execute(f"load '{extension}'")
-    at = "" if version is None else f", version => {version}"
-    return ordered(connection.execute(f"from delta_scan('{path}'{at})").to_arrow_table())
+    return connection.execute(f"load '{extension}'")
 
 
 def ordered(found: pa.Table) -> list[Row]:
@@ -106,6 +109,40 @@ def test_three_readers_agree_on_every_type_nulls_deleted_rows_and_columns_that_c
     table.evolve(narrower)
     expected = [{name: row["a,b" if name == "a,b!" else name] for name in narrower.names} for row in expected]
     assert by_spark(spark, path) == by_delta_rs(path) == by_duckdb(path) == expected
+
+    again = replace(narrower, columns=(*narrower.columns, Column(ODD.columns[2].name, "boolean", "BOOLEAN", 50)))
+    left_out = ["it's", "a,b!"]
+    partial = expected[0] | {ODD.columns[2].name: False} | dict.fromkeys(left_out)
+    publish(table, states(again, partial | {UNCHANGED: left_out}, expected[1] | {DELETED: True}), again, stamp(9))
+    expected = [row | {ODD.columns[2].name: None} for row in (expected[0], *expected[2:])]
+    expected[0][ODD.columns[2].name] = False
+    assert by_spark(spark, path) == by_delta_rs(path) == by_duckdb(path) == expected
+
+
+def test_three_readers_find_texts_of_any_letters_and_length_by_the_bounds_of_their_files(
+    spark: SparkSession, table: OurTable, path: Path
+) -> None:
+    last = "\U0010ffff"
+    texts = [
+        "z" * 32 + last + "a",
+        last * 40,
+        "\uffff" * 33,
+        "z" * 40,
+        "z" * 31 + "\U00010000" * 5,
+        "\U0001f600",
+        "\u2028",
+    ]
+    schema = replace(ODD, columns=(Column("id", "int", "INT", 1), Column("note", "string", "TEXT", 2)), key=("id",))
+    rows = pa.table({"id": pa.array(range(len(texts)), pa.int32()), "note": texts})
+    copy(table, rows, schema, stamp(None), parts=len(texts))
+    spark.read.format("delta").load(str(path)).createOrReplaceTempView("orders")
+    rust = QueryBuilder().register("orders", DeltaTable(path))
+    duck = loaded()
+    for number, text in enumerate(texts):
+        query = f"select id from orders where note = '{text}'"
+        assert [row["id"] for row in spark.sql(query).collect()] == [number]
+        assert pa.table(rust.execute(query)).to_pydict() == {"id": [number]}
+        assert duck.execute(query.replace("orders", f"delta_scan('{path}')")).fetchall() == [(number,)]
 
 
 def test_an_empty_table_and_an_empty_publish_are_versions(spark: SparkSession, table: OurTable, path: Path) -> None:

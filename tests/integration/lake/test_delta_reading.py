@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.doors.writing import publish
+from tests.doors.writing import copy, publish
 from tests.integration.doors.test_lake_tables import LATER, SCHEMA, content, land, row, stamp, state, states
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.delta.format import DeltaFormat
-from tailrace.model.table import TableSchema
+from tailrace.model.table import Column, TableSchema
+from tailrace.read.duckdb import connect
 
 
 def checkpoint(spark: SparkSession, path: Path) -> int:
@@ -44,3 +46,15 @@ def test_a_folder_that_duckdb_would_misread_is_refused_with_the_way_out(tmp_path
     with pytest.raises(DefiniteError, match="there is a % in it") as caught:
         DeltaFormat().table(tmp_path / "100%20").scan(0)
     assert caught.value.hint == "read it with Spark: tailrace query --engine spark"
+
+
+def test_a_condition_on_a_column_with_a_dot_in_its_name_finds_its_rows(tmp_path: Path) -> None:
+    table = DeltaFormat().table(tmp_path / "orders")
+    schema = TableSchema(
+        SCHEMA.table, 7, (Column("id", "int", "INT", 1), Column("of.part", "string", "TEXT", 2)), ("id",)
+    )
+    copy(table, pa.table({"id": pa.array([1, 2], pa.int32()), "of.part": ["a", "b"]}), schema, stamp(None))
+    scan = table.scan(0)
+    with connect() as connection:
+        connection.execute(f"load '{scan.extension}'")
+        assert connection.sql(f"""select id from {scan.sql} where "of.part" = 'b'""").fetchall() == [(2,)]

@@ -7,7 +7,6 @@ nothing that another writer did in between can be overlooked, whatever kind of c
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import uuid
@@ -19,6 +18,7 @@ from typing import Any
 
 from tailrace.failpoint import failpoint
 from tailrace.lake.delta._commit_log import CommitLog
+from tailrace.lake.delta._json import text_of
 from tailrace.lake.door import ConflictError
 from tailrace.lake.files import sync
 from tailrace.lake.stamp import Stamp
@@ -43,7 +43,7 @@ def commit(log: CommitLog, version: int, actions: Sequence[Action], origin: Orig
     try:
         with draft.open("w", encoding="utf-8") as file:
             for action in (_info(version, origin), *actions):
-                file.write(json.dumps(action, separators=(",", ":")) + "\n")
+                file.write(text_of(action) + "\n")
             file.flush()
             os.fsync(file.fileno())
         failpoint("delta.draft")
@@ -65,7 +65,7 @@ def _info(version: int, origin: Origin) -> Action:
     info: dict[str, Any] = {
         "timestamp": time.time_ns() // 1_000_000,
         "operation": origin.operation,
-        "operationParameters": {} if origin.key is None else {"key": json.dumps(list(origin.key))},
+        "operationParameters": {} if origin.key is None else {"key": text_of(list(origin.key))},
         "isolationLevel": "Serializable",
         "isBlindAppend": False,
         "engineInfo": f"tailrace/{version_of('tailrace')}",

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.delta._commit_log import CommitLog
+from tailrace.lake.delta._json import text_of
 from tailrace.lake.delta._metadata import Metadata
 from tailrace.lake.delta._vectors import files_of, located, vector_name
 from tailrace.lake.stamp import Stamp
@@ -191,7 +192,7 @@ class _Playback:
         if add.get("stats"):
             return add
         rows = pq.read_metadata(located(self._table, add["path"])).num_rows
-        return {**add, "stats": json.dumps({"numRecords": rows})}
+        return {**add, "stats": text_of({"numRecords": rows})}
 
     def _remove(self, removed: Action) -> None:
         self._removed.update(dict.fromkeys(files_of(self._table, removed), removed))

@@ -17,6 +17,7 @@ from tailrace.lake.delta._committing import Origin, commit
 from tailrace.lake.delta._contents import Contents, records
 from tailrace.lake.delta._counting import CountsWriter
 from tailrace.lake.delta._folding import Part, RowsWriter, StatesWriter
+from tailrace.lake.delta._json import text_of
 from tailrace.lake.delta._metadata import Metadata, upgraded
 from tailrace.lake.delta._rows import read_batches, write_rows
 from tailrace.lake.delta._vectors import located, positions_in, read_vector, write_vectors
@@ -121,4 +122,4 @@ def removal(add: Action) -> Action:
 
 def _with_vector(add: Action, vector: Action) -> Action:
     stats = {**json.loads(add["stats"]), "tightBounds": False}
-    return {**add, "deletionVector": vector, "dataChange": True, "stats": json.dumps(stats, separators=(",", ":"))}
+    return {**add, "deletionVector": vector, "dataChange": True, "stats": text_of(stats)}

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.columns import comment, described
+from tailrace.lake.delta._json import text_of
 from tailrace.lake.delta._names import properties
 from tailrace.model.following import Steps
 from tailrace.model.lake_types import arrow_type
@@ -106,7 +107,7 @@ class Metadata:
         added = [_new_field(column, last + number) for number, column in enumerate(steps.add, 1)]
         fields = (*kept, *added)
         configuration = {**self.configuration, _MAX_ID: str(last + len(added))}
-        schema = json.dumps({"type": "struct", "fields": [field.raw for field in fields]})
+        schema = text_of({"type": "struct", "fields": [field.raw for field in fields]})
         return Metadata({**self.action, "schemaString": schema, "configuration": configuration}, fields)
 
     @property

@@ -28,10 +28,15 @@ def scan(log: CommitLog, version: int) -> Scan:
         raise DefiniteError(message, "read it with Spark: tailrace query --engine spark")
     path = "'" + str(log.table).replace("'", "''") + "'"
     options = f"version => {version}"
-    if any(column.type in ("float", "double") for column in columns(log, version)):
-        # A file is skipped by its bounds. The extension takes minus zero for less than zero there, and DuckDB takes
-        # bounds that leave NaN out for those of all values.
-        options += ", pushdown_filters => 'none', can_have_nan => true"
+    shape = columns(log, version)
+    has_floats = any(column.type in ("float", "double") for column in shape)
+    if has_floats or any("." in column.name for column in shape):
+        # A file is skipped by its bounds. The extension takes minus zero for less than zero there, and a name with a
+        # dot in it for a field of another column.
+        options += ", pushdown_filters => 'none'"
+    if has_floats:
+        # DuckDB takes bounds that leave NaN out for those of all values.
+        options += ", can_have_nan => true"
     return Scan(f"delta_scan({path}, {options})", _extension())
 
 

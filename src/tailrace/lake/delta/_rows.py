@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import time
 import uuid
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tailrace.lake.delta._damage import noticed
+from tailrace.lake.delta._json import text_of
 from tailrace.lake.delta._metadata import Field
 from tailrace.model.lake_types import arrow_type
 
@@ -65,7 +65,7 @@ def write_rows(table: Path, batches: Iterable[pa.RecordBatch], fields: Sequence[
         "size": path.stat().st_size,
         "modificationTime": time.time_ns() // 1_000_000,
         "dataChange": True,
-        "stats": json.dumps(statistics(collected[0], fields), separators=(",", ":")),
+        "stats": text_of(statistics(collected[0], fields)),
     }
 
 
