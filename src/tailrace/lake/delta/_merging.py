@@ -28,10 +28,10 @@ FILES_MAX = 8
 """Of about the same size."""
 SMALLEST_BYTES = 64 << 10
 """Below this, sizes count as the same."""
-WHOLE_BYTES = 96 << 20
+WHOLE_BYTES = 32 << 20
 """A file of this size is not merged with others."""
-MERGED_BYTES_MAX = 192 << 20
-"""In memory, before compression."""
+MERGED_BYTES_MAX = 64 << 20
+"""Before compression. To sort and write so much takes about three times as much memory."""
 MERGED_FILES_MAX = 256
 GONE_MAX = 1 / 3
 
