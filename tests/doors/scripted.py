@@ -104,6 +104,9 @@ class ScriptedSource:
         tables = self._history().tables
         return {table: tables[str(table)] for table in known if str(table) in tables}
 
+    def mark(self) -> None:
+        """A script cannot tell: the connector looks every time."""
+
     @staticmethod
     def why_copy(old: Definition, new: Definition) -> str | None:
         """Everything can be followed but another type, another key and what the script calls a rewrite."""

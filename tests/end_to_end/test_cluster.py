@@ -23,8 +23,8 @@ create table few (id int primary key, v text);
 insert into few select n, 'v' || n from generate_series(1, 100) n;
 """
 ONE_TRANSACTION = """
-insert into parcels select n, now(), n, repeat(md5(n::text), 24), null from generate_series(90001, 110000) n;
-update parcels set note = repeat(md5(note), 30) where id % 3 = 0;
+insert into parcels select n, now(), n, repeat(md5(n::text), 90), null from generate_series(90001, 110000) n;
+update parcels set note = repeat(md5(note), 115) where id % 3 = 0;
 update parcels set id = id + 1000000 where id % 1000 = 0;
 delete from parcels where id % 10 = 1;
 update few set v = 'changed' where id < 10;

@@ -12,11 +12,13 @@ from tailrace.connector.events import Event, SourcePrepared
 from tailrace.errors import DefiniteError
 from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
-from tailrace.model.table_state import TableState
+from tailrace.model.table_state import TableRecord, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Claim, Prepared, Source, SourceTable
 
 WAIT_SECONDS_MAX = 1.0
+WHOLE_SECONDS = 60.0
+"""How often everything is looked at, though the source says that nothing is new."""
 
 
 class TableLook:
@@ -37,7 +39,9 @@ class TableLook:
         self._book = book
         self._tell = tell
         self._waits = Waits(control, tell)
-        self._due = 0.0
+        self._due = self._whole_due = 0.0
+        self._seen: tuple[str, dict[TableId, TableRecord]] | None = None
+        """The source's mark before the last look, and the book after it; None where another look may find more."""
 
         self.defined: dict[TableId, TableSchema] = {}
         """Shapes and definitions as of the last look."""
@@ -48,16 +52,31 @@ class TableLook:
         return time.monotonic() >= self._due
 
     def take_again(self, resume: SourcePosition | None) -> None:
-        """While it runs. A pattern that names nothing any more is no error now: its table is gone."""
+        """While it runs. A pattern that names nothing any more is no error now: its table is gone.
+
+        Where the source's mark is the one of the last look, and no table has another state, it would find the same.
+        """
+        mark = self._source.mark()
+        if mark is not None and self._seen == (mark, self._book.records) and time.monotonic() < self._whole_due:
+            self._due = time.monotonic() + self._settings.look_at_tables_seconds
+            return
+        self._seen = None
+        held_up = self._take_whole(resume)
+        if mark is not None and not held_up:
+            self._seen = mark, self._book.records
+            self._whole_due = time.monotonic() + WHOLE_SECONDS
+
+    def _take_whole(self, resume: SourcePosition | None) -> set[TableId]:
         try:
             chosen = self._source.tables(self._settings.tables, self._settings.exclude)
         except DefiniteError:
             known = [table for table, record in self._book.records.items() if record.state is not TableState.REMOVED]
             chosen = list(self._source.describe(known).values())
-        self.take(chosen, resume, starting=False)
+        return self.take(chosen, resume, starting=False)
 
-    def take(self, chosen: Sequence[SourceTable], resume: SourcePosition | None, *, starting: bool) -> None:
-        """Bring the book up to date with what the source says, and the source with what is chosen."""
+    def take(self, chosen: Sequence[SourceTable], resume: SourcePosition | None, *, starting: bool) -> set[TableId]:
+        """Bring the book up to date with what the source says, and the source with what is chosen. Returns the tables
+        that another process holds up."""
         names = {each.table for each in chosen}
         absent = [t for t, r in self._book.records.items() if t not in names and r.state is not TableState.REMOVED]
         gone = set(absent) - set(self._source.describe(absent)) if absent else set()
@@ -74,6 +93,7 @@ class TableLook:
         self._book.set({table: record for table, record in decided.items() if table not in held_up})
         self.position = self._source.now()
         self._due = time.monotonic() + self._settings.look_at_tables_seconds
+        return held_up
 
     def _prepare(
         self, tables: set[TableId], unsent: set[TableId], resume: SourcePosition | None, *, starting: bool

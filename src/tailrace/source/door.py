@@ -191,6 +191,11 @@ class Source(Protocol):
         since, it is the known one that is returned."""
         ...
 
+    def mark(self) -> str | None:
+        """Cheap: another text whenever `tables`, `describe`, `unsent`, `prepare` or `define` could have more to say
+        than when it was the same. What is committed before the call counts. None where the source cannot tell."""
+        return None
+
     @staticmethod
     def why_copy(old: Definition, new: Definition) -> str | None:
         """Why a copy made under `old`, with all changes since, may differ from a table that `new` is the definition

@@ -147,6 +147,16 @@ def verdict(dsn: str, conn: psycopg.Connection, setup: str, ddl: str) -> str | N
     return source.why_copy(old, new)
 
 
+def mark_is_another(dsn: str, conn: psycopg.Connection, setup: str, ddl: str) -> bool:
+    conn.execute(setup)
+    source = PostgresSource(dsn)
+    before = source.mark()
+    assert before == source.mark()
+    for statement in [ddl] if ddl.startswith(("begin", "do")) else ddl.split("; "):
+        conn.execute(statement)
+    return source.mark() != before
+
+
 def _through_json(definition: Any) -> Any:
     return json.loads(json.dumps(definition))
 
@@ -221,3 +231,39 @@ def _look(source: PostgresSource, claim: Claim, before: Any) -> tuple[list[Sourc
     assert list(source.prepare(claim, [T], None).refused) == []
     (other,) = [each for each in tables if each.table.name == "other"]
     return tables, source.define(claim, {T: before})[T].definition, source.chunks(other, 1 << 20)
+
+
+CHANGED = {
+    **{f"{name}, a table": (SETUP, ddl) for name, ddl in HARMLESS.items() if name != "an analyze"},
+    **{f"{name}, a table": (SETUP, ddl) for name, (ddl, _) in DOUBTFUL.items()},
+    **{f"{name}, partitions": (PARTITIONED, ddl) for name, ddl in PARTITIONS_HARMLESS.items()},
+    **{f"{name}, partitions": (PARTITIONED, ddl) for name, (ddl, _) in PARTITIONS_DOUBTFUL.items()},
+    "a right to a schema": (SETUP, "grant create on schema public to public"),
+    "row security": (SETUP, "alter table t enable row level security; create policy x on t using (true)"),
+    "a new table": (SETUP, "create table u (id int primary key)"),
+    "a table that is gone": (SETUP, "drop table t"),
+    "a renamed schema": (SETUP, "alter schema public rename to other"),
+    "all tables of a schema sent": (SETUP, "alter publication p add tables in schema public"),
+    "a domain": (SETUP, "create domain positive as int check (value > 0); alter domain positive drop not null"),
+}
+
+
+@pytest.mark.parametrize(("setup", "ddl"), CHANGED.values(), ids=CHANGED)
+def test_whatever_a_look_could_find_makes_another_mark(
+    dsn: str, conn: psycopg.Connection, setup: str, ddl: str
+) -> None:
+    assert mark_is_another(dsn, conn, setup, ddl)
+
+
+def test_rows_statistics_temporary_tables_and_what_was_taken_back_leave_the_mark_as_it_was(
+    dsn: str, conn: psycopg.Connection
+) -> None:
+    nothing = "update t set v = 7; insert into t (id) values (9); delete from t where id = 1; analyze t; vacuum t"
+    temporary = "create temp table x (id int primary key, m mood default 'ok'); drop table x"
+    assert not mark_is_another(dsn, conn, SETUP, f"{nothing}; {temporary}; create temp table y (id int)")
+    with psycopg.connect(dsn) as other:
+        before = PostgresSource(dsn).mark()
+        other.execute("alter table t add x int default 5")
+        assert PostgresSource(dsn).mark() == before
+        other.rollback()
+    assert PostgresSource(dsn).mark() == before

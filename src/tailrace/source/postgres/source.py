@@ -48,6 +48,7 @@ from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import read_definitions
 from tailrace.source.postgres._identity import Identity, require_streaming, require_timeline, wal_position
 from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres._mark import catalog_mark
 from tailrace.source.postgres._problems import first_problems, problems
 from tailrace.source.postgres._publication import (
     drop_publication,
@@ -143,6 +144,10 @@ class PostgresSource(Source):
             for info in infos
             if info.relation in found
         }
+
+    def mark(self) -> str | None:
+        # Updates of a table of which only inserts are sent show in the server's statistics alone.
+        return None if self._append_only else self._kept.ask(catalog_mark)
 
     @staticmethod
     def why_copy(old: Definition, new: Definition) -> str | None:
