@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from tests.doors.scripted import ScriptedSource
 from tests.running import sync_once
 
@@ -19,8 +20,9 @@ from tailrace.source import kinds
 
 def sync(script: Path, lake: Path) -> dict[str, TableState]:
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
-    _locating.SAVED_ROWS_MIN = 1
-    return sync_once(ConnectorSettings(lake, once=True, batch_bytes_max=1), ScriptedSource(str(script)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_locating, "SAVED_ROWS_MIN", 1)
+        return sync_once(ConnectorSettings(lake, once=True, batch_bytes_max=1), ScriptedSource(str(script)))
 
 
 if __name__ == "__main__":
