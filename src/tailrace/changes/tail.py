@@ -50,7 +50,7 @@ def touched_shape(
     if after >= upto or (relation is not None and relation not in reader.relations(after, upto)):
         return None
     positions = _end_position(reader, after), _end_position(reader, upto)
-    shape = shape_of(reader.schemas(), table, positions, decode, relation)
+    shape = shape_of(reader.schemas(relation), table, positions, decode, relation)
     return shape if shape is not None and shape.relations & reader.relations(after, upto) else None
 
 

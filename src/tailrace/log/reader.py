@@ -180,11 +180,12 @@ class LogReader:
         ranges = self._look(lambda index: plan(index, rows, bytes_max, relations))
         return self._with_undos(ranges, rows) if (rows["undos"] > 0).any() else ranges
 
-    def schemas(self) -> list[SchemaVersion]:
-        """Every shape that the log knows for its tables, by position; repetitions are left out."""
+    def schemas(self, relation: int | None = None) -> list[SchemaVersion]:
+        """Every shape that the log knows for its tables, or for one, by position; repetitions are left out."""
         in_force: dict[int, bytes] = {}
         found = []
-        for mark in sorted(self._all_marks(Kind.SCHEMA), key=lambda mark: (mark.since, mark.position)):
+        marks = (mark for mark in self._all_marks(Kind.SCHEMA) if relation is None or mark.relation == relation)
+        for mark in sorted(marks, key=lambda mark: (mark.since, mark.position)):
             if mark.xid or in_force.get(mark.relation) != mark.payload:
                 found.append(SchemaVersion.of(mark))
             in_force[mark.relation] = mark.payload
