@@ -27,7 +27,7 @@ from tailrace.model.table import TableId
 from tailrace.source.door import Chunk, Problem, SnapshotPoint, Source, SourceTable
 from tailrace.spark.chunks import ChunkPlan, copy_chunks, tasks_at_once
 from tailrace.spark.session import LazySession
-from tailrace.spark.task_errors import errors_received, is_spark_gone, unexpected
+from tailrace.spark.task_errors import is_spark_gone, unexpected
 
 ATTEMPTS = 5
 PAUSE_SECONDS = 0.5
@@ -189,8 +189,7 @@ class FullSnapshot:
             return [write(plan.source.read_chunk(plan.point, plan.chunks[0], schema))]
         spark = self._spark.get()
         spark.sparkContext.setJobGroup(_group(table), f"snapshot of {table}")
-        with errors_received():
-            return copy_chunks(spark, plan, schema, write)
+        return copy_chunks(spark, plan, schema, write)
 
     def _chunks_done(self, table: TableId) -> int:
         """From Spark's own count of finished tasks: the stage that has as many as read the chunks."""

@@ -17,6 +17,7 @@ from tailrace.model.change import row_schema
 from tailrace.model.table import TableSchema
 from tailrace.source.door import Chunk, SnapshotPoint, Source
 from tailrace.spark.task_errors import errors_sent
+from tailrace.spark.tasks import dealt_out, on_executors
 
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,.*)?\])?$")
 
@@ -36,16 +37,10 @@ def copy_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema, write
     its chunks one after another, each on one connection."""
     source, point = plan.source, plan.point
 
-    def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for chunk in batch.column("chunk").to_pylist():
-                with errors_sent():
-                    part = write(source.read_chunk(point, pickle.loads(chunk), schema))
-                yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part)], pa.binary())})
+    def copy(chunk: Chunk) -> Part:
+        return write(source.read_chunk(point, chunk, schema))
 
-    listed = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(plan.chunks)]
-    numbered = spark.createDataFrame(listed, "number int, chunk binary").repartitionByRange(plan.tasks, "number")
-    return [pickle.loads(row["part"]) for row in numbered.mapInArrow(copy, "part binary").collect()]
+    return on_executors(spark, plan.chunks, plan.tasks, copy)
 
 
 def read_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema) -> DataFrame:
@@ -57,13 +52,11 @@ def read_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema) -> Da
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for chunk in batch.column("chunk").to_pylist():
+            for chunk in batch.column("item").to_pylist():
                 with errors_sent():
                     yield from source.read_chunk(point, pickle.loads(chunk), schema)
 
-    listed = [(number, pickle.dumps(chunk)) for number, chunk in enumerate(plan.chunks)]
-    numbered = spark.createDataFrame(listed, "number int, chunk binary").repartitionByRange(plan.tasks, "number")
-    return numbered.mapInArrow(read, spark_schema(row_schema(schema)))
+    return dealt_out(spark, plan.chunks, plan.tasks).mapInArrow(read, spark_schema(row_schema(schema)))
 
 
 def tasks_at_once(spark: SparkSession) -> int | None:
