@@ -42,13 +42,16 @@ def schema_of(source: ScriptedSource) -> TableSchema:
 
 
 def test_only_the_transactions_that_are_named_count(logged: LogReader, source: ScriptedSource) -> None:
-    tail = unseen_tail(logged, schema_of(source), np.array([2, 4]), source.decode)
+    tail = unseen_tail(logged, schema_of(source), np.array([2, 4, 5]), source.decode)
     assert tail is not None
     assert (tail.schema.names, tail.truncated) == (("id", "note", "big", "paid"), False)
     assert [(each["id"], each["note"], each[UNCHANGED], each[DELETED]) for each in tail.states.to_pylist()] == [
         (1, "second", ["big"], False),
         (2, None, None, True),
     ]
+    tail = unseen_tail(logged, schema_of(source), np.array([1, 3]), source.decode)
+    assert tail is not None
+    assert [(each["id"], each["note"]) for each in tail.states.to_pylist()] == [(1, "first"), (2, "third")]
 
 
 def test_a_row_that_came_and_went_has_a_state(logged: LogReader, source: ScriptedSource) -> None:
