@@ -6,11 +6,12 @@ show, some of them logged before the chunk was read. Replayed over the chunk, th
     log      ... t7 (not in S) ... L
     chunk    k1   k2   k3              -> k1, k2 as t7 left it; t7 deleted k3
 
-The chunk is always the complete side, so an update that leaves a large column out is filled from it. One row cannot be
-told: it moved to a key of the chunk, left columns out, and its old row is in another chunk. Its key is read again.
+The chunk is always the complete side, so an update that leaves a large column out is filled from it, also where the
+row moved to another key by it. One row cannot be told: it moved, left columns out, and its old row is in another chunk.
+Its key is read again.
 
-Keys that the chunk does not have need nothing: the table follows the log, which brings them. A key of the chunk that is
-gone at L needs nothing either: a table that has followed the log to L does not have it.
+Any other key that the chunk does not have needs nothing: the table follows the log, which brings it. A key of the chunk
+that is gone at L needs nothing either: a table that has followed the log to L does not have it.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ class Reconciled:
     """A chunk as of a later transaction."""
 
     states: pa.Table
-    """Whole rows of the chunk's keys, in the shape that `LakeTable.publish` takes."""
+    """Whole rows of the chunk's keys, and of keys that they moved to, in the shape that `LakeTable.publish` takes."""
     again: pa.Table
-    """Keys that had a row at that transaction which cannot be told from this chunk. Also keys outside the chunk: when a
-    key is read again, the state may still not show the move that it is read for."""
+    """Keys that had a row at that transaction which cannot be told from this chunk. Not only the chunk's: when a key is
+    read again, the state may still not show the move that it is read for."""
 
 
 def reconciled(
@@ -54,7 +55,7 @@ def reconciled(
     moved = states.column(ORIGIN).is_valid().to_numpy()
     filler = np.where(moved, old if is_exact else -1, own)
     is_unknown = moved & (filler < 0)
-    is_there = (own >= 0) & ~states.column(DELETED).to_numpy() & ~is_unknown
+    is_there = (moved | (own >= 0)) & ~states.column(DELETED).to_numpy() & ~is_unknown
     changed = _filled(states.filter(pa.array(is_there)), rows, filler[is_there])
     as_read = np.ones(rows.num_rows, bool)
     as_read[own[own >= 0]] = False
