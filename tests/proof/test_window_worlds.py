@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
+from itertools import combinations
 
 import pytest
 from tests.unit.changes.window_model import Op, Search, Source, World
@@ -22,7 +22,7 @@ TRANSACTIONS: list[tuple[Op, ...]] = [
     (("move", 1, 3), ("move", 2, 1), ("move", 3, 2)),
     (("truncate",), ("insert", 1)),
 ]
-BEGINNINGS = {"both": {1: "a", 2: "b"}, "one": {2: "b"}, "none": {}}
+BEGINNINGS = {"both": {1: "a", 2: "b"}, "one": {2: "b"}}
 
 
 @pytest.mark.timeout(1800)
@@ -30,7 +30,7 @@ BEGINNINGS = {"both": {1: "a", 2: "b"}, "one": {2: "b"}, "none": {}}
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 def test_every_version_is_the_source_as_far_as_it_was_read(beginning: str, is_standby: bool) -> None:
     rows = frozenset((key, (value, value.upper())) for key, value in BEGINNINGS[beginning].items())
-    for transactions in combinations_with_replacement(TRANSACTIONS, 3):
+    for transactions in combinations(TRANSACTIONS, 3):
         world = World(rows, transactions, is_standby=is_standby)
         search = Search(Source(world), Windows(is_exact=not is_standby))
         assert (search.faults(), search.stuck()) == ({}, []), transactions
