@@ -1,4 +1,4 @@
-"""Every interleaving of every three transactions out of some, copied by windows: minutes, and millions of states."""
+"""Every interleaving of every three transactions out of some, copied by windows: eight minutes, millions of states."""
 
 from __future__ import annotations
 
