@@ -66,14 +66,19 @@ class ParquetFormat:
 class ParquetDraft:
     """Implements `Draft`. A part is its rows."""
 
-    finish: Callable[[list[pa.Table]], int]
+    finish: Callable[[list[pa.Table], Stamp], int]
+    stamp: Stamp
+    find_again: Callable[[list[pa.Table]], pa.Table | None] = lambda parts: None
 
     @property
     def write(self) -> WritePart:
         return _part
 
-    def commit(self, parts: Iterable[pa.Table]) -> int:
-        return self.finish([part for part in parts if part is not None])
+    def again(self, parts: Iterable[pa.Table]) -> pa.Table | None:
+        return self.find_again([part for part in parts if part is not None])
+
+    def commit(self, parts: Iterable[pa.Table], stamp: Stamp | None = None) -> int:
+        return self.finish([part for part in parts if part is not None], stamp or self.stamp)
 
 
 def _part(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
@@ -121,7 +126,7 @@ class ParquetTable:
     def copy(self, schema: TableSchema, stamp: Stamp) -> ParquetDraft:
         shape = pa.schema([_field(column) for column in schema.columns])
         base = self._newest()
-        return ParquetDraft(lambda rows: self._commit(_gathered(rows, shape), stamp, base))
+        return ParquetDraft(lambda rows, carried: self._commit(_gathered(rows, shape), carried, base), stamp)
 
     def evolve(self, schema: TableSchema) -> int:
         base = self._newest()
@@ -135,21 +140,35 @@ class ParquetTable:
         standing = self.version()
         return self._commit(rows, standing.stamp if standing else None, base)
 
-    def publish(self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False) -> ParquetDraft:
+    def publish(
+        self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False, is_growing: bool = False
+    ) -> ParquetDraft:
+        assert schema.key or not is_growing
         number = self.evolve(schema)
         base = self._read(number)
 
-        def commit(parts: list[pa.Table]) -> int:
+        def grown(parts: list[pa.Table]) -> tuple[list[Row], list[Row]]:
+            rows = [] if replaces_all else base.to_pylist()
+            return _grow(rows, [state for part in parts for state in part.to_pylist()], schema)
+
+        def again(parts: list[pa.Table]) -> pa.Table | None:
+            found = grown(parts)[1] if is_growing else []
+            shape = pa.schema([base.schema.field(name) for name in schema.key])
+            return pa.Table.from_pylist(found, schema=shape) if found else None
+
+        def commit(parts: list[pa.Table], carried: Stamp) -> int:
             rows = [] if replaces_all else base.to_pylist()
             states = [state for part in parts for state in part.to_pylist()]
-            if schema.key:
+            if is_growing:
+                folded = grown(parts)[0]
+            elif schema.key:
                 folded = _fold(_by_key(rows, schema.key), states, schema, replaces_all=replaces_all)
             else:
                 folded = _count(rows, states, schema)
             self._interfere(base, number)
-            return self._commit(pa.Table.from_pylist(folded, schema=base.schema), stamp, number)
+            return self._commit(pa.Table.from_pylist(folded, schema=base.schema), carried, number)
 
-        return ParquetDraft(commit)
+        return ParquetDraft(commit, stamp, again)
 
     def maintain(self) -> int | None:
         """A version is one file already."""
@@ -249,6 +268,26 @@ def _fold(base: dict[Key, Row], states: list[Row], schema: TableSchema, *, repla
         if not state[DELETED]:
             upserts[key] = {name: state[name] for name in schema.names} | _left_out(state, key, base, schema)
     return list((rows | upserts).values())
+
+
+def _grow(base: list[Row], states: list[Row], schema: TableSchema) -> tuple[list[Row], list[Row]]:
+    """The rows of a table that does not have all yet with the states laid over, and the keys to read again."""
+    counts = Counter(key_of(row, schema.key) for row in base)
+    old = _by_key(base, schema.key)
+    rows, again = dict(old), []
+    for state in states:
+        key, names, origin = key_of(state, schema.key), state[UNCHANGED] or [], state[ORIGIN]
+        source_key = key_of(origin, schema.key) if origin else key
+        for each in (key, source_key):
+            if counts[each] > 1:
+                raise _drifted(schema, each, "is there more than once")
+        rows.pop(key, None)
+        source = old.get(source_key)
+        if not state[DELETED] and (source or not names):
+            rows[key] = {name: (source or {})[name] if name in names else state[name] for name in schema.names}
+        elif not state[DELETED] and origin:
+            again.append({name: state[name] for name in schema.key})
+    return list(rows.values()), again
 
 
 def _count(base: list[Row], states: list[Row], schema: TableSchema) -> list[Row]:

@@ -6,7 +6,7 @@ import pickle
 
 import pyarrow as pa
 
-from tailrace.lake.door import Draft, LakeTable
+from tailrace.lake.door import Draft, LakeTable, Part
 from tailrace.lake.stamp import Stamp
 from tailrace.model.table import TableSchema
 
@@ -28,12 +28,16 @@ def publish(
 
 
 def finish(draft: Draft, rows: pa.Table, parts: int = 1) -> int:
+    return draft.commit(written(draft, rows, parts))
+
+
+def written(draft: Draft, rows: pa.Table, parts: int = 1) -> list[Part]:
     """Several parts are written by copies of the writer, which travelled as they do to executors."""
     if parts == 1:
-        return draft.commit([draft.write(rows.to_batches())])
-    written = []
+        return [draft.write(rows.to_batches())]
+    found = []
     for number in range(parts):
         share = rows.take(pa.array(range(number, rows.num_rows, parts), pa.int64()))
         part = pickle.loads(pickle.dumps(draft.write))(share.to_batches())
-        written.append(pickle.loads(pickle.dumps(part)))
-    return draft.commit(written)
+        found.append(pickle.loads(pickle.dumps(part)))
+    return found

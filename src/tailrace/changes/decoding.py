@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from tailrace.changes.shape import TableShape
@@ -24,15 +25,15 @@ RANGE_BYTES = 32 << 20
 
 
 def decode_ranges(
-    log: Path, ranges: Iterable[ByteRange], after: int, upto: int, shape: TableShape
+    log: Path, ranges: Iterable[ByteRange], after: int, upto: int, shape: TableShape, only: np.ndarray | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Typed changes of one table, as `change_schema(shape.target)` says."""
+    """Typed changes of one table, as `change_schema(shape.target)` says; with `only`, of these transactions alone."""
     portion: list[pa.RecordBatch] = []
     weight = 0
     for each in ranges:
         for batch in read(log, each, after, upto, shape.relations):
-            portion.append(batch)
-            weight += batch.nbytes
+            portion.append(batch if only is None else _of(batch, only))
+            weight += portion[-1].nbytes
             if weight >= DECODE_BYTES:
                 yield from shape.decode(pa.Table.from_batches(portion, PLAYBACK))
                 portion, weight = [], 0
@@ -40,14 +41,23 @@ def decode_ranges(
         yield from shape.decode(pa.Table.from_batches(portion, PLAYBACK))
 
 
+def _of(records: pa.RecordBatch, seqs: np.ndarray) -> pa.RecordBatch:
+    return records.filter(pa.array(np.isin(records.column("seq").to_numpy(), seqs)))
+
+
 def changes_here(
-    reader: LogReader, after: int, upto: int, shape: TableShape, bytes_max: float = math.inf
+    reader: LogReader,
+    after: int,
+    upto: int,
+    shape: TableShape,
+    bytes_max: float = math.inf,
+    only: np.ndarray | None = None,
 ) -> pa.Table | None:
-    """The whole range in this process's memory; None if it would take more than `bytes_max`."""
+    """The whole range, or `only` some transactions of it, in this process's memory; None if it would take more than
+    `bytes_max`."""
     found, weight = [], 0
-    for batch in decode_ranges(
-        reader.path, reader.ranges(after, upto, RANGE_BYTES, shape.relations), after, upto, shape
-    ):
+    ranges = reader.ranges(after, upto, RANGE_BYTES, shape.relations)
+    for batch in decode_ranges(reader.path, ranges, after, upto, shape, only):
         found.append(batch)
         weight += batch.nbytes
         if weight > bytes_max:

@@ -5,9 +5,12 @@ Publishing and live reads both start here, so they cannot disagree.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,15 +18,20 @@ from tailrace.changes.decoding import changes_here
 from tailrace.changes.ordering import in_order
 from tailrace.changes.shape import TableShape, shape_of
 from tailrace.changes.states import events_of, states_of
+from tailrace.errors import TransientError
 from tailrace.log.reader import LogReader
-from tailrace.model.change import OP, POS, SEQ, Decode
-from tailrace.model.table import TableId
+from tailrace.model.change import FRESH, OP, POS, SEQ, Decode
+from tailrace.model.table import TableId, TableSchema
 
 
 class Tail:
-    """The compacted changes of one table."""
+    """The compacted changes of one table.
 
-    def __init__(self, shape: TableShape, changes: pa.Table) -> None:
+    A key that came and went among the changes leaves no state. It does with `keeps_gone`: then the rows that the
+    states are laid over may show some of the changes already, and such a key.
+    """
+
+    def __init__(self, shape: TableShape, changes: pa.Table, *, keeps_gone: bool = False) -> None:
         self.shape = shape
         self.schema = shape.target
         changes = in_order(changes, (SEQ, POS))
@@ -32,7 +40,11 @@ class Tail:
         """The base's rows are gone; the states are all there is."""
         if self.truncated:
             changes = changes.slice(truncates[-1].as_py() + 1)
-        self.states = states_of(events_of(changes, self.schema), self.schema)
+        found = events_of(changes, self.schema)
+        if keeps_gone:
+            is_fresh = pa.array(np.zeros(found.num_rows, bool))
+            found = found.set_column(found.schema.get_field_index(FRESH), FRESH, is_fresh)
+        self.states = states_of(found, self.schema)
 
     def folded(self, write: Callable[[list[pa.RecordBatch]], Any]) -> list[Any]:
         """What becomes of the states, in one part."""
@@ -70,3 +82,24 @@ def read_tail(
         return None
     changes = changes_here(reader, *between, shape)
     return Tail(shape, changes) if changes is not None and changes.num_rows else None
+
+
+def unseen_tail(
+    reader: LogReader, schema: TableSchema, seqs: np.ndarray, decode: Decode, bytes_max: float = math.inf
+) -> Tail | None:
+    """The changes of some transactions only, those that rows read in this shape do not show, or may not show; None if
+    there are none.
+
+    A transient error if they would take more than `bytes_max`: a later state of the source shows more of them.
+    """
+    if not len(seqs):
+        return None
+    between = int(seqs.min()) - 1, int(seqs.max())
+    shape = touched_shape(reader, schema.table, between, decode, schema.relation)
+    if shape is None:
+        return None
+    shape = replace(shape, target=schema)
+    changes = changes_here(reader, *between, shape, bytes_max, only=seqs)
+    if changes is None:
+        raise TransientError(f"{schema.table}: too much was committed while rows of it were read")
+    return Tail(shape, changes, keeps_gone=True) if changes.num_rows else None

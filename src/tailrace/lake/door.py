@@ -83,8 +83,14 @@ class Draft(Protocol):
     @property
     def write(self) -> WritePart: ...
 
-    def commit(self, parts: Iterable[Part]) -> int:
-        """Make the parts one version, also without any; returns its number."""
+    def again(self, parts: Iterable[Part]) -> pa.Table | None:
+        """The keys of a growing table whose rows have to be read again at the source, because the parts could not
+        complete them; None if there are none. Asked before the commit, so that its stamp can have them."""
+        ...
+
+    def commit(self, parts: Iterable[Part], stamp: Stamp | None = None) -> int:
+        """Make the parts one version, also without any; returns its number. With `stamp`, it carries that one and not
+        the one that the draft was begun with."""
         ...
 
 
@@ -122,7 +128,9 @@ class LakeTable(Protocol):
         there is none. Parts are written from rows."""
         ...
 
-    def publish(self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False) -> Draft:
+    def publish(
+        self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False, is_growing: bool = False
+    ) -> Draft:
         """A version that folds in compacted states, a row a key: the schema's columns and `STATE_METADATA`. The table
         takes the schema's shape. Parts are written from states; a key is in one part only.
 
@@ -133,6 +141,10 @@ class LakeTable(Protocol):
         Equal rows (`model.row`) are in one state of one part. The proof: the table has as many as go.
 
         With `replaces_all` the states are the whole content from now on, and none may take a column from an old row.
+
+        With `is_growing` the table, which has a key, does not have all its rows yet. A key may be there or not: a whole
+        state is its row from now on, a delete that finds none does nothing, and one that takes columns from a row that
+        is missing leaves its key without a row (`lake.growing`). Only a key that is there twice is a `ResyncError`.
         """
         ...
 

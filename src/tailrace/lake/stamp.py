@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from tailrace.model.cut import CutTable
 from tailrace.model.position import SourcePosition
@@ -23,18 +24,22 @@ class Stamp:
     copy: int
     """Which copy of the table this belongs to."""
     seq: int | None = None
+    cursor: Any = None
+    """How far a copy by windows has got; None where the table has all its rows. JSON."""
 
     def is_of(self, named: CutTable) -> bool:
         """Whether the version with this stamp is the one that a cut named: numbers of versions are given again."""
         return (self.copy, self.seq or 0) == (named.copy, named.seq)
 
     def to_json(self) -> str:
-        fields = {
+        fields: dict[str, Any] = {
             "position": self.position.to_fields(),
             "relation": self.relation,
             "copy": self.copy,
             "seq": self.seq,
         }
+        if self.cursor is not None:
+            fields["cursor"] = self.cursor
         return json.dumps({"tailrace": fields})
 
     @classmethod
@@ -43,6 +48,6 @@ class Stamp:
         try:
             fields = json.loads(text or "")["tailrace"]
             position = SourcePosition.from_fields(fields["position"])
-            return cls(position, fields["relation"], fields["copy"], fields["seq"])
+            return cls(position, fields["relation"], fields["copy"], fields["seq"], fields.get("cursor"))
         except (ValueError, KeyError, TypeError):
             return None

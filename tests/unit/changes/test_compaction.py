@@ -4,120 +4,31 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.changes.server import (
+    BIG,
+    COLUMNS,
+    SCHEMA,
+    Key,
+    Row,
+    Server,
+    Step,
+    exact,
+    keys,
+    row,
+    same,
+    steps,
+    stored,
+)
 
-from tailrace.changes.compaction import compact
-from tailrace.changes.events import events
 from tailrace.changes.moves import fill_moved
 from tailrace.errors import DefiniteError
-from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, change_schema, row_schema
-from tailrace.model.table import Column, TableId, TableSchema
-
-# A table's own columns may be called what ours were called once.
-SCHEMA = TableSchema(
-    TableId("public", "t"),
-    1,
-    (
-        Column("id", "double", "double precision"),
-        Column("_deleted", "string", "text"),
-        Column("_key", "string", "text"),
-        Column("_unchanged", "string", "text"),
-    ),
-    ("id", "_key"),
-)
-KEY, COLUMNS = SCHEMA.key, SCHEMA.names
-A, BIG = "_deleted", "_unchanged"
-
-Row = dict[str, Any]
-Key = tuple[float, str]
-
-
-class Step(NamedTuple):
-    """What to do with the row of a key; the rest is for updates."""
-
-    kind: str
-    key: Key
-    target: Key
-    leaves_big_out: bool
-    sends_old_row: bool
-    touches_a: bool
-    leaves_key_out: bool
-
-
-keys = st.tuples(st.sampled_from([0.0, -0.0, 1.0, 2.0, math.nan]), st.sampled_from(["x", "y"]))
-steps = st.lists(
-    st.builds(Step, st.sampled_from(["put", "move", "delete"]), keys, keys, *[st.booleans()] * 4), max_size=40
-)
-
-
-def row(key: Key, a: str | None, big: str | None) -> Row:
-    return {"id": key[0], "_deleted": a, "_key": key[1], "_unchanged": big}
-
-
-def same(key: Key) -> Any:
-    """What Postgres takes for one key: zero has one, NaN another."""
-    return "NaN" if math.isnan(key[0]) else key[0], key[1]
-
-
-def stored(row: Row) -> Key:
-    return row["id"], row["_key"]
-
-
-def exact(rows: dict[Any, Row]) -> dict[Any, str]:
-    """As text, because -0.0 is equal to 0.0 and NaN is not equal to itself."""
-    return {key: repr(row) for key, row in rows.items()}
-
-
-class Server:
-    """A table that is changed step by step, and the changes that Postgres would send."""
-
-    def __init__(self, present: set[Key]) -> None:
-        self.rows = {same(key): row(key, "old", f"big of {key}") for key in present}
-        self.changes: list[list[Any]] = []
-
-    def step(self, step: Step) -> None:
-        key, number = same(step.key), len(self.changes)
-        old = self.rows.get(key)
-        if step.kind == "put" and old is None:
-            self.rows[key] = row(step.key, f"a{number}", f"big{number}")
-            self._send("c", None, self.rows[key], [])
-        elif step.kind == "delete" and old is not None:
-            del self.rows[key]
-            self._send("d", old if step.sends_old_row else row(stored(old), None, None), None, [])
-        elif old is not None and (step.kind == "put" or same(step.target) not in {*self.rows} - {key}):
-            self._update(old, step)
-
-    def _update(self, old: Row, step: Step) -> None:
-        number = len(self.changes)
-        target = step.target if step.kind == "move" else stored(old)
-        big = old[BIG] if step.leaves_big_out else f"b{number}"
-        del self.rows[same(step.key)]
-        self.rows[same(target)] = row(target, f"a{number}" if step.touches_a else old[A], big)
-        before = None
-        # The server compares the stored bytes: zeroes differ, NaNs do not.
-        if step.sends_old_row or repr(target) != repr(stored(old)):
-            before = old if step.sends_old_row else row(stored(old), None, None)
-        leaves_key_out = step.leaves_key_out and before is not None and target[1] == old["_key"]
-        self._send("u", before, self.rows[same(target)], [BIG] * step.leaves_big_out + ["_key"] * leaves_key_out)
-
-    def _send(self, op: str, before: Row | None, after: Row | None, unchanged: list[str]) -> None:
-        number = len(self.changes)
-        sent = [None if after is None or name in unchanged else after[name] for name in COLUMNS]
-        self.changes.append([op, number // 3, number, 0, 0, None, before, unchanged or None, *sent])
-
-    def events(self) -> pa.Table:
-        schema = change_schema(SCHEMA)
-        columns = zip(*self.changes, strict=True) if self.changes else [[]] * len(schema)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-        return events(pa.table(arrays, schema=schema), KEY, COLUMNS)
-
-    def states(self) -> pa.Table:
-        return compact(self.events(), COLUMNS)
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 
 
 def fold(base: dict[Any, Row], states: pa.Table) -> dict[Any, Row]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyroaring import BitMap64
 
 from tailrace.errors import DefiniteError
@@ -38,7 +39,11 @@ class DeltaDraft:
     replaces_all: bool
     write: RowsWriter | StatesWriter | CountsWriter
 
-    def commit(self, parts: Iterable[Part]) -> int:
+    def again(self, parts: Iterable[Part]) -> pa.Table | None:
+        found = [part.again for part in parts if part.again is not None and part.again.num_rows]
+        return pa.concat_tables(found) if found else None
+
+    def commit(self, parts: Iterable[Part], stamp: Stamp | None = None) -> int:
         parts = list(parts)
         self._require_written(parts)
         failpoint("delta.rows")
@@ -46,7 +51,7 @@ class DeltaDraft:
         actions += [{"add": add} for part in parts for add in part.added]
         version = self.base.version + 1 if self.base else 0
         failpoint("delta.vectors")
-        commit(self.log, version, actions, Origin(self.operation, self.stamp, self._order()))
+        commit(self.log, version, actions, Origin(self.operation, stamp or self.stamp, self._order()))
         failpoint("delta.commit")
         return version
 

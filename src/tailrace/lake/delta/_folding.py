@@ -40,6 +40,8 @@ class Part:
     added: tuple[Action, ...] = ()
     gone: Mapping[str, bytes] = field(default_factory=dict)
     """Rows that no longer count, by the path of their file: a serialized deletion vector."""
+    again: pa.Table | None = None
+    """Keys that have to be read again."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,17 @@ class StatesWriter:
         if self.files is None:
             return Part(self._write(states))
         places = self._find(states, self.schema.key)
-        self._prove(states, places)
-        return Part(self._write(self._fill(states, places)), gone_at(places, self.files))
+        states, again = self._fitting(states, places)
+        return Part(self._write(self._fill(states, places)), gone_at(places, self.files), again)
 
     def _find(self, rows: pa.Table, key: Sequence[str]) -> Places:
         assert self.files is not None
         return self.locator.find([rows.column(name).combine_chunks() for name in key], self.files)
+
+    def _fitting(self, states: pa.Table, places: Places) -> tuple[pa.Table, pa.Table | None]:
+        """The states as they can be laid over the base, and keys that have to be read again."""
+        self._prove(states, places)
+        return states, None
 
     def _prove(self, states: pa.Table, places: Places) -> None:
         counts = places.counts(states.num_rows)

@@ -19,6 +19,7 @@ from tailrace.lake.delta._contents import FOLLOW, MERGE_FILES, Contents, read_co
 from tailrace.lake.delta._counting import CountsWriter
 from tailrace.lake.delta._draft import DeltaDraft, shape_actions
 from tailrace.lake.delta._folding import RowsWriter, StatesWriter
+from tailrace.lake.delta._growing import GrowingWriter
 from tailrace.lake.delta._locating import Locator
 from tailrace.lake.delta._merging import choose, merged
 from tailrace.lake.delta._metadata import Metadata, require_kept
@@ -66,14 +67,18 @@ class DeltaTable:
         write = RowsWriter(self._path, metadata.fields)
         return DeltaDraft(self._log, base, metadata, stamp, COPY, replaces_all=True, write=write)
 
-    def publish(self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False) -> DeltaDraft:
+    def publish(
+        self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False, is_growing: bool = False
+    ) -> DeltaDraft:
+        assert schema.key or not is_growing
         base = self._look()
         assert base is not None
         metadata = self._following(base, schema)
         if base.foreign is not None:
             raise ResyncError.of(schema.table, f"the lake had drifted from the source: {base.foreign}")
         files = None if replaces_all else tuple(base.files.values())
-        writer = StatesWriter if schema.key else CountsWriter
+        with_key = GrowingWriter if is_growing else StatesWriter
+        writer = with_key if schema.key else CountsWriter
         write = writer(self._path, metadata.fields, schema, self._locator_of(metadata, schema), files)
         return DeltaDraft(self._log, base, metadata, stamp, "PUBLISH", replaces_all=replaces_all, write=write)
 

@@ -1,0 +1,36 @@
+"""Every interleaving of every three transactions out of some, copied by windows: eight minutes, millions of states."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from tests.unit.changes.window_model import Op, Search, Source, World
+from tests.unit.changes.window_rules import Windows
+
+TRANSACTIONS: list[tuple[Op, ...]] = [
+    (("update", 1),),
+    (("update", 2),),
+    (("update", 3),),
+    (("delete", 1),),
+    (("delete", 2), ("move", 1, 2)),
+    (("delete", 1), ("insert", 1)),
+    (("insert", 1),),
+    (("move", 1, 2),),
+    (("move", 1, 3), ("insert", 1)),
+    (("move", 3, 1),),
+    (("move", 1, 3), ("move", 2, 1), ("move", 3, 2)),
+    (("truncate",), ("insert", 1)),
+]
+BEGINNINGS = {"both": {1: "a", 2: "b"}, "one": {2: "b"}}
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("is_standby", [False, True], ids=["primary", "standby"])
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_every_version_is_the_source_as_far_as_it_was_read(beginning: str, is_standby: bool) -> None:
+    rows = frozenset((key, (value, value.upper())) for key, value in BEGINNINGS[beginning].items())
+    for transactions in combinations(TRANSACTIONS, 3):
+        world = World(rows, transactions, is_standby=is_standby)
+        search = Search(Source(world), Windows(is_exact=not is_standby))
+        assert (search.faults(), search.stuck()) == ({}, []), transactions

@@ -1,0 +1,49 @@
+"""Every interleaving of some small worlds: what a copy by windows shows is the source, or is still to be read.
+
+`make proof` searches many more worlds.
+"""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.changes.window_model import Op, Search, Source, World
+from tests.unit.changes.window_rules import NaiveWindows, Windows
+
+BOTH = frozenset({(1, ("a", "A")), (2, ("b", "B"))})
+
+WORLDS: dict[str, tuple[tuple[Op, ...], ...]] = {
+    "updates without the large value": ((("update", 1),), (("update", 2),), (("rewrite", 1),)),
+    "a row that is deleted and inserted again": ((("delete", 1),), (("insert", 1), ("update", 1)), (("update", 2),)),
+    "a row that moves to the key of a deleted one": ((("delete", 2),), (("move", 1, 2),), (("insert", 1),)),
+    "a row that moves past the end and back": ((("move", 1, 3),), (("update", 3),), (("move", 3, 1),)),
+    "a row that moves into what was read": ((("delete", 1),), (("move", 2, 1),), (("update", 1),)),
+    "rows that change places": ((("move", 1, 3), ("move", 2, 1), ("move", 3, 2)), (("update", 1),), (("delete", 2),)),
+    "a truncate": ((("update", 1),), (("truncate",), ("insert", 2)), (("update", 2),)),
+}
+ON_A_STANDBY: dict[str, tuple[tuple[Op, ...], ...]] = {
+    "a row that comes and goes": ((("delete", 1),), (("insert", 1),), (("delete", 1),)),
+    "a key that is given again": ((("move", 1, 3), ("insert", 1)), (("update", 3),), (("update", 1),)),
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_version_is_the_source_as_far_as_it_was_read(name: str) -> None:
+    search = Search(Source(World(BOTH, WORLDS[name])), Windows())
+    assert search.faults() == {}
+    assert search.stuck() == []
+
+
+@pytest.mark.parametrize("name", ON_A_STANDBY)
+def test_it_is_so_where_a_transaction_may_be_shown_or_not(name: str) -> None:
+    search = Search(Source(World(BOTH, ON_A_STANDBY[name], is_standby=True)), Windows(is_exact=False))
+    assert search.faults() == {}
+    assert search.stuck() == []
+
+
+def test_a_window_that_drops_what_was_changed_while_it_was_open_leaves_wrong_rows_for_ever() -> None:
+    """That is not enough: a transaction may be logged before the window opens and shown after its rows are read, and a
+    change may be less than a row."""
+    updates = Search(Source(World(BOTH, WORLDS["updates without the large value"])), NaiveWindows())
+    assert updates.faults(at_end=True).keys() == {"a row is stale", "a large value is lost"}
+    deletes = Search(Source(World(BOTH, WORLDS["a row that is deleted and inserted again"])), NaiveWindows())
+    assert "a deleted row is there" in deletes.faults(at_end=True)

@@ -1,0 +1,119 @@
+"""How a copy by windows puts rows and changes together: our rules, and those of a naive window.
+
+Ours are the real ones, on real Arrow tables: `reconciled`, `Tail` and `fitting`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+from tests.unit.changes.window_model import LOST, Changes, Keys, Rows, Staged, Values
+
+from tailrace.changes.reconcile import reconciled
+from tailrace.changes.shape import TableShape
+from tailrace.changes.tail import Tail
+from tailrace.lake.growing import fitting
+from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, change_schema, row_schema
+from tailrace.model.table import Column, TableId, TableSchema
+
+COLUMNS = (Column("id", "int", "integer"), Column("small", "string", "text"), Column("big", "string", "text"))
+SCHEMA = TableSchema(TableId("public", "t"), 1, COLUMNS, ("id",))
+SHAPE = TableShape(SCHEMA, (), lambda *_: None)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Ours."""
+
+    is_exact: bool = True
+
+    def followed(self, rows: Rows, log: tuple[Changes, ...], *, is_whole: bool) -> tuple[Rows, Keys]:
+        return _followed(rows, log, is_whole)
+
+    def published(self, rows: Rows, staged: Staged, log: tuple[tuple[int, Changes], ...]) -> tuple[Rows, Keys]:
+        unseen = tuple(changes for number, changes in log if number not in staged.shown)
+        return _published_window(rows, staged.rows, unseen, self.is_exact)
+
+
+@cache
+def _followed(rows: Rows, log: tuple[Changes, ...], is_whole: bool) -> tuple[Rows, Keys]:
+    tail = Tail(SHAPE, changes_table(log))
+    if is_whole and not tail.truncated:
+        _prove(dict(rows), tail.states)
+    return _grown(frozenset() if tail.truncated else rows, tail.states)
+
+
+@cache
+def _published_window(rows: Rows, read: Rows, unseen: tuple[Changes, ...], is_exact: bool) -> tuple[Rows, Keys]:
+    tail = Tail(SHAPE, changes_table(unseen), keeps_gone=True)
+    chunk = pa.Table.from_pylist(
+        [{"id": key, "small": small, "big": big} for key, (small, big) in read], schema=row_schema(SCHEMA)
+    )
+    found = reconciled(chunk, tail.states, SCHEMA, is_exact=is_exact, is_truncated=tail.truncated)
+    after, none = _grown(rows, found.states)
+    assert not none
+    return after, frozenset(found.again.column("id").to_pylist())
+
+
+def _prove(held: dict[int, Values], states: pa.Table) -> None:
+    """A table that is whole is proven at every publish."""
+    for state in states.to_pylist():
+        assert state[FRESH] == (state["id"] not in held)
+        assert not state[UNCHANGED] or (state[ORIGIN] or state)["id"] in held
+
+
+def _grown(rows: Rows, states: pa.Table) -> tuple[Rows, Keys]:
+    held = dict(rows)
+    there = np.array([key in held for key in states.column("id").to_pylist()], bool)
+    fit, again = fitting(states, ["id"], there, lambda keys: np.isin(keys.column("id").to_numpy(), [*held]))
+    after = dict(held)
+    for state in fit.to_pylist():
+        after.pop(state["id"], None)
+        if not state[DELETED]:
+            old = held[(state[ORIGIN] or state)["id"]] if state[UNCHANGED] else None
+            after[state["id"]] = (state["small"], old[1] if old else state["big"])
+    return frozenset(after.items()), frozenset(again.column("id").to_pylist())
+
+
+def changes_table(log: tuple[Changes, ...]) -> pa.Table:
+    """Decoded changes, as a source gives them."""
+    lines = []
+    for seq, changes in enumerate(log, start=1):
+        for change in changes:
+            small, big = change.values or (None, None)
+            before = change.key if change.op == "d" else change.moved_from
+            old = None if before is None else {"id": before, "small": None, "big": None}
+            new = None if change.op in "dt" else change.key
+            left_out = ["big"] if change.is_partial else None
+            sent = None if change.is_partial else big
+            lines.append([change.op, seq, len(lines), seq, seq, None, old, left_out, new, small, sent])
+    shape = change_schema(SCHEMA)
+    columns = zip(*lines, strict=True) if lines else [[]] * len(shape)
+    return pa.table([pa.array(list(values), field.type) for values, field in zip(columns, shape, strict=True)], shape)
+
+
+class NaiveWindows:
+    """A window as DBLog has it: rows whose keys were changed in the log between its opening and its closing are
+    dropped, the others are emitted where it closes."""
+
+    def followed(self, rows: Rows, log: tuple[Changes, ...], *, is_whole: bool) -> tuple[Rows, Keys]:
+        held = dict(rows)
+        for change in (change for changes in log for change in changes):
+            old = held.get(change.key if change.moved_from is None else change.moved_from, (LOST, LOST))
+            for key in (change.key, change.moved_from):
+                held.pop(key, None) if key is not None else None
+            held = {} if change.op == "t" else held
+            if change.values is not None:
+                held[change.key] = (change.values[0], old[1] if change.is_partial else change.values[1])
+        return frozenset(held.items()), frozenset()
+
+    def published(self, rows: Rows, staged: Staged, log: tuple[tuple[int, Changes], ...]) -> tuple[Rows, Keys]:
+        inside = [change for _, changes in log[staged.end :] for change in changes]
+        changed = {key for change in inside for key in (change.key, change.moved_from)}
+        emitted = {key: values for key, values in staged.rows if key not in changed}
+        if any(change.op == "t" for change in inside):
+            emitted = {}
+        return frozenset((dict(rows) | emitted).items()), frozenset()
