@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import pickle
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,13 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
+from tests.integration.postgres.reading import described, numbers, read, walk
 
 from tailrace.errors import DefiniteError, TransientError
-from tailrace.model.change import row_schema
 from tailrace.model.table import TableId
-from tailrace.source.door import SnapshotPoint, SourceTable
 from tailrace.source.postgres._chunks import reader
-from tailrace.source.postgres._keys import KeyOrder, plan
+from tailrace.source.postgres._keys import boundaries
 from tailrace.source.postgres.source import PostgresSource
 
 T = TableId("public", "t")
@@ -106,31 +103,6 @@ def source(dsn: str) -> PostgresSource:
     return PostgresSource(dsn)
 
 
-def described(source: PostgresSource, name: str = "t") -> SourceTable:
-    (found,) = source.tables([name], [])
-    return found
-
-
-def read(source: PostgresSource, point: SnapshotPoint, table: SourceTable, chunks: Sequence[Any]) -> pa.Table:
-    sent = pickle.loads(pickle.dumps((source, list(chunks))))
-    batches = [batch for chunk in sent[1] for batch in sent[0].read_chunk(point, chunk, table.schema)]
-    return pa.Table.from_batches(batches, schema=row_schema(table.schema))
-
-
-def walk(source: PostgresSource, table: SourceTable, rows: int, count: int, order: Sequence[str] = ()) -> pa.Table:
-    """The whole table, group by group. A cursor is kept as JSON between them."""
-    parts = [row_schema(table.schema).empty_table()]
-    with source.window() as point:
-        last = source.last_key(point, table, order)
-        cursor = None
-        while cursor != last:
-            chunks = source.key_chunks(point, table, (cursor, last), rows, count, order)
-            assert 0 < len(chunks) <= count
-            parts.append(read(source, point, table, chunks))
-            cursor = json.loads(json.dumps(chunks[-1].upto))
-    return pa.concat_tables(parts)
-
-
 def create(conn: psycopg.Connection, columns: Sequence[str]) -> None:
     conn.execute("create type mood as enum ('sad', 'ok', 'it''s', 'Happy')")
     conn.execute("create domain positive as int check (value > 0)")
@@ -172,10 +144,6 @@ def test_the_chunks_of_any_key_are_the_table_and_hold_each_row_once(
     check()
 
 
-def numbers(found: pa.Table, name: str = "id") -> list[int]:
-    return sorted(found.column(name).to_pylist())
-
-
 def test_a_key_is_read_in_the_order_of_its_index_with_that_index_alone(
     conn: psycopg.Connection, source: PostgresSource
 ) -> None:
@@ -187,24 +155,10 @@ def test_a_key_is_read_in_the_order_of_its_index_with_that_index_alone(
         assert source.last_key(point, table) == ["200", "0"]
         chunks = source.key_chunks(point, table, (["3", "50"], ["200", "0"]), 1000, 5)
         assert [chunk.upto for chunk in chunks] == [[str(b), "50"] for b in (13, 23, 33, 43, 53)]
-        plan = conn.execute(b"explain " + planned(chunks[0].order)).fetchall()
+    query = boundaries(chunks[0].order, (["3", "50"], ["200", "0"]), 1000, 5)
+    plan = conn.execute(sql.SQL("explain {}").format(query)).fetchall()
     assert "Index Only Scan using t_pkey" in str(plan)
-
-
-def planned(order: KeyOrder) -> bytes:
-    """A query for boundaries, as `_keys.plan` asks it."""
-    asked: list[sql.Composed] = []
-
-    class Asked:
-        def execute(self, query: Any, *_: Any) -> Any:
-            asked.append(query)
-            return self
-
-        def fetchall(self) -> list[Any]:
-            return []
-
-    plan(Asked(), order, (["3", "50"], ["200", "0"]), 1000, 5)  # type: ignore[arg-type]
-    return asked[-1].as_bytes(None)
+    assert "Sort Key: t." not in str(plan)
 
 
 def test_a_range_ends_at_its_second_cursor_also_when_the_row_that_stood_there_is_gone(
@@ -398,75 +352,3 @@ def test_rows_that_were_asked_for_by_their_keys_are_those_rows(
             assert [repr(row) for row in whole.to_pylist() if row["number"] in wanted] == [
                 repr(row) for row in found.sort_by("number").to_pylist()
             ]
-
-
-def filtered(source: PostgresSource, table: SourceTable, condition: str) -> list[int]:
-    with source.window() as point:
-        chunks = source.key_chunks(point, table, (["3"], ["10"]), 2, 9)
-        by_key = source.chunk_of_keys(table, pa.table({"id": pa.array([4, 11], pa.int32())}))
-        kept = [source.filtered(chunk, condition) for chunk in [*chunks, by_key]]
-        return read(source, point, table, kept).column("id").to_pylist()
-
-
-@pytest.fixture
-def guarded(conn: psycopg.Connection, source: PostgresSource) -> SourceTable:
-    """A table of 20 rows, another one, and a function that writes into it."""
-    conn.execute("create table t (id int primary key, note text, twice int generated always as (id * 2) stored)")
-    conn.execute("insert into t select i, 'n' || i % 3 from generate_series(1, 20) i; create table x (n int)")
-    conn.execute(
-        "create function writes() returns boolean language plpgsql as "
-        "$$ begin insert into x values (1); return true; end $$"
-    )
-    return described(source)
-
-
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("note = 'n1'", [4, 7, 10, 4]),
-        ("t.note = 'n1' or id = 1 -- and no more", [4, 7, 10, 4]),
-        ("twice > 15 and note like '%%' || '1'", [10]),
-        ("true) or (true", [4, 5, 6, 7, 8, 9, 10, 4, 11]),
-        ("exists (select from x)", []),
-    ],
-)
-def test_a_condition_leaves_out_rows_and_never_leads_out_of_the_chunk(
-    source: PostgresSource, guarded: SourceTable, condition: str, expected: list[int]
-) -> None:
-    assert filtered(source, guarded, condition) == expected
-
-
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "true); commit; drop table x; --",
-        "true; drop table x",
-        "true)) to program 'touch broken_out' --",
-        "true)) to stdout; drop table x; --",
-        "true) limit (1",
-        "true) union select 1, 'n' where (true",
-        "true) for update; select (true",
-        "true /*",
-        "'",
-        "$$",
-        "",
-        "id",
-        "no_such_column > 1",
-        "true) then 1 when (true",
-        "note = $1",
-        "writes()",
-        "set_config('transaction_read_only', 'off', false) = 'off' and writes()",
-        "nextval('s') > 0",
-        "id / 0 > 1",
-    ],
-)
-def test_what_is_no_condition_and_what_writes_is_refused_with_the_table_named(
-    conn: psycopg.Connection, source: PostgresSource, guarded: SourceTable, condition: str
-) -> None:
-    conn.execute("create sequence s")
-    with pytest.raises(DefiniteError) as caught:
-        filtered(source, guarded, condition)
-    assert caught.value.table == "public.t"
-    assert conn.execute("select count(*) from x").fetchone() == (0,)
-    assert conn.execute("select last_value, is_called from s").fetchone() == (1, False)
-    assert conn.execute("select count(*) from t").fetchone() == (20,)

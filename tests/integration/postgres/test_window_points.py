@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from demo.embedded import EmbeddedPostgres
 from tests.integration.postgres.capturing import Capture
+from tests.integration.postgres.reading import described, read
 from tests.postgres import wait_until
 
 from tailrace.log.reader import LogReader
@@ -50,10 +51,9 @@ def captured(dsn: str) -> Iterator[tuple[psycopg.Connection, PostgresSource, Cap
 
 
 def rows_under(source: PostgresSource, point: WindowPoint) -> dict[int, int]:
-    (table,) = source.tables(["t"], [])
-    chunks = source.key_chunks(point, table, (None, None), 1, 9)
-    batches = [batch for chunk in chunks for batch in source.read_chunk(point, chunk, table.schema)]
-    return {row["id"]: row["n"] for batch in batches for row in batch.to_pylist()}
+    table = described(source)
+    found = read(source, point, table, source.key_chunks(point, table, (None, None), 1, 9))
+    return {row["id"]: row["n"] for row in found.to_pylist()}
 
 
 def logged(capture: Capture, upto: int) -> Any:

@@ -146,27 +146,19 @@ def key_order(conn: psycopg.Connection, table: SourceTable, order: Sequence[str]
 
 def last_key(conn: psycopg.Connection, order: KeyOrder) -> Cursor | None:
     """Where the last row stands; None without rows."""
-    row = _ask(conn, "last_key", order, {"rows": order.between(None, None), "places": _places(order, " desc")})
-    return list(row[0]) if row else None
+    look_in(conn, order.namespaces)
+    query = _query("last_key", order, {"rows": order.between(None, None), "places": _places(order, " desc")})
+    row = conn.execute(query).fetchone()
+    return None if row is None else list(row)
 
 
 def plan(
     conn: psycopg.Connection, order: KeyOrder, between: tuple[Cursor | None, Cursor | None], rows: int, count: int
 ) -> list[KeyChunk]:
     """See `Source.key_chunks`."""
+    look_in(conn, order.namespaces)
+    found = conn.execute(boundaries(order, between, rows, count)).fetchall()
     after, last = between
-    found = _ask(
-        conn,
-        "boundaries",
-        order,
-        {
-            "rows": order.between(after, last),
-            "places": _places(order, ""),
-            "aliases": _COMMA.join(map(sql.SQL, _aliases(order))),
-            "limit": sql.Literal(rows * count),
-            "size": sql.Literal(rows),
-        },
-    )
     chunks: list[KeyChunk] = []
     for _, *cursor in found:
         if after is None or cursor != list(after):
@@ -177,15 +169,29 @@ def plan(
     return chunks
 
 
+def boundaries(order: KeyOrder, between: tuple[Cursor | None, Cursor | None], rows: int, count: int) -> sql.Composed:
+    """A query for the last row of each chunk of a range: its number in the range, and its key as texts."""
+    return _query(
+        "boundaries",
+        order,
+        {
+            "rows": order.between(*between),
+            "places": _places(order, ""),
+            "aliases": _COMMA.join(map(sql.SQL, _aliases(order))),
+            "limit": sql.Literal(rows * count),
+            "size": sql.Literal(rows),
+        },
+    )
+
+
 def of_keys(order: KeyOrder, keys: pa.Table) -> KeyList:
     """The rows with these keys."""
     columns = [_texts(keys.column(column.name)) for column in order.columns]
     return KeyList(order, tuple(zip(*columns, strict=True)))
 
 
-def _ask(conn: psycopg.Connection, name: str, order: KeyOrder, parts: Mapping[str, sql.Composable]) -> list[Any]:
-    """The answers of a query about the keys of some rows, with each key as texts."""
-    look_in(conn, order.namespaces)
+def _query(name: str, order: KeyOrder, parts: Mapping[str, sql.Composable]) -> sql.Composed:
+    """A query about the keys of some rows. They get other names in it, which none of its own can be."""
     aliases = _aliases(order)
     keys = [
         sql.SQL("{} as {}").format(sql.Identifier(column.name), sql.SQL(alias))
@@ -193,8 +199,7 @@ def _ask(conn: psycopg.Connection, name: str, order: KeyOrder, parts: Mapping[st
     ]
     # Of all functions that make text, this one prints a value as the server does when it sends it.
     texts = [sql.SQL("concat({})").format(sql.SQL(alias)) for alias in aliases]
-    query = sql.SQL(QUERIES[name]).format(keys=_COMMA.join(keys), texts=_COMMA.join(texts), **parts)
-    return conn.execute(query).fetchall()
+    return sql.SQL(QUERIES[name]).format(keys=_COMMA.join(keys), texts=_COMMA.join(texts), **parts)
 
 
 def _aliases(order: KeyOrder) -> list[Any]:
