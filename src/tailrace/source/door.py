@@ -263,8 +263,8 @@ class Source(Protocol):
         `rows` rows that follow one another in the order of the key. If they are more than `count` chunks, the first.
 
         A chunk's `upto` is the cursor up to which it goes; that of the last is the second cursor where no more rows are
-        left. No chunks: there are no rows in this range. A row moves from one place to another only by its key, or by
-        the columns of `order`. `table` must have been described after the state was taken."""
+        left. No chunks: there are no rows in this range. `table` must have been described after the state was taken.
+        """
         ...
 
     def chunk_of_keys(self, table: SourceTable, keys: pa.Table) -> Chunk:

@@ -253,6 +253,16 @@ def test_the_key_may_be_an_index_that_is_the_replica_identity(conn: psycopg.Conn
     assert numbers(walk(source, table, 4, 3)) == list(range(1, 31))
 
 
+def test_a_value_that_its_domain_would_not_take_any_more_is_read(
+    conn: psycopg.Connection, source: PostgresSource
+) -> None:
+    conn.execute(
+        "create domain positive as int; create table t (id positive primary key); insert into t values (-5), (5)"
+    )
+    conn.execute("alter domain positive add check (value > 0) not valid")
+    assert numbers(walk(source, described(source), 1, 1)) == [-5, 5]
+
+
 PARTITIONED = """
 create table t (id int, day int, note text, primary key (id, day)) partition by list (day);
 create table t_0 partition of t for values in (0) partition by hash (id);

@@ -63,32 +63,40 @@ def logged(capture: Capture, upto: int) -> Any:
     return reader.transactions(0, reader.head.seq)
 
 
-def test_a_commit_that_waits_for_a_standby_is_in_the_log_and_is_not_shown() -> None:
-    with server_of_its_own() as server, captured(server.dsn()) as (conn, source, capture):
-        conn.execute("set synchronous_commit = local")
-        conn.execute("alter system set synchronous_standby_names = 'nowhere'")
-        conn.execute("select pg_reload_conf()")
-        with psycopg.connect(server.dsn(), autocommit=True) as writer:
-            wait_until(lambda: writer.execute("show synchronous_standby_names").fetchone() == ("nowhere",))
-            pid = writer.info.backend_pid
-            writing = threading.Thread(target=writer.execute, args=["update t set n = 1 where id = 1"])
-            writing.start()
+@contextmanager
+def waiting_for_a_standby(conn: psycopg.Connection, dsn: str, statement: str) -> Iterator[None]:
+    """Inside, the statement is committed and waits for a synchronous standby that is not there."""
+    conn.execute("set synchronous_commit = local")
+    conn.execute("alter system set synchronous_standby_names = 'nowhere'")
+    conn.execute("select pg_reload_conf()")
+    with psycopg.connect(dsn, autocommit=True) as writer:
+        wait_until(lambda: writer.execute("show synchronous_standby_names").fetchone() == ("nowhere",))
+        writing = threading.Thread(target=writer.execute, args=[statement])
+        writing.start()
+        try:
+            pid = [writer.info.backend_pid]
             waits = "select wait_event = 'SyncRep' from pg_stat_activity where pid = %s"
-            wait_until(lambda: conn.execute(waits, [pid]).fetchone() == (True,))
-            conn.execute("update t set n = 2 where id = 2")
-            with source.window() as point:
-                found = rows_under(source, point)
-            index = logged(capture, point.position.ordinal)
-            assert found == {1: 0, 2: 2}
-            assert point.is_exact
-            assert source.unseen(point.view, index).tolist() == [True, False]
-            conn.execute("select pg_cancel_backend(%s)", [pid])
+            wait_until(lambda: conn.execute(waits, pid).fetchone() == (True,))
+            yield
+        finally:
+            conn.execute("select pg_cancel_backend(%s)", pid)
             writing.join()
-            assert source.unseen(source.view(), index).tolist() == [False, False]
-            with source.window() as point:
-                assert rows_under(source, point) == {1: 1, 2: 2}
             conn.execute("alter system reset synchronous_standby_names")
             conn.execute("select pg_reload_conf()")
+
+
+def test_a_commit_that_waits_for_a_standby_is_in_the_log_and_is_not_shown() -> None:
+    with server_of_its_own() as server, captured(server.dsn()) as (conn, source, capture):
+        with waiting_for_a_standby(conn, server.dsn(), "update t set n = 1 where id = 1"):
+            conn.execute("update t set n = 2 where id = 2")
+            with source.window() as point:
+                assert rows_under(source, point) == {1: 0, 2: 2}
+            index = logged(capture, point.position.ordinal)
+            assert point.is_exact
+            assert source.unseen(point.view, index).tolist() == [True, False]
+        assert source.unseen(source.view(), index).tolist() == [False, False]
+        with source.window() as point:
+            assert rows_under(source, point) == {1: 1, 2: 2}
 
 
 def test_a_transaction_that_commits_after_the_state_was_taken_is_unseen_whatever_its_number() -> None:
