@@ -12,14 +12,15 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 from tests.doors import feed
-from tests.doors.history import History, Line, append, from_json, read_lines
+from tests.doors.history import History, Line, Row, append, from_json, read_lines
 from tests.doors.scripted_capture import ScriptedCapture
 
 from tailrace.errors import DefiniteError, TransientError
@@ -30,12 +31,15 @@ from tailrace.source.control import CaptureControl
 from tailrace.source.door import (
     Check,
     Claim,
+    Cursor,
     Definition,
     Prepared,
     Problem,
     SnapshotPoint,
     SourceTable,
+    View,
     Waiting,
+    WindowPoint,
     wait_in_silence,
 )
 
@@ -50,9 +54,44 @@ class KeyRange:
     table: TableId
     start: tuple[Any, ...] | None = None
     stop: tuple[Any, ...] | None = None
+    condition: str | None = None
 
-    def holds(self, key: tuple[Any, ...]) -> bool:
+    def holds(self, row: Row, schema: TableSchema) -> bool:
+        key = _values(row, schema.key, schema)
         return (self.start is None or self.start <= key) and (self.stop is None or key < self.stop)
+
+
+@dataclass(frozen=True)
+class CursorRange:
+    """The rows after one cursor and up to another, by some columns; None is no bound. A cursor is JSON texts."""
+
+    table: TableId
+    order: tuple[str, ...]
+    after: Cursor | None = None
+    upto: Cursor | None = None
+    condition: str | None = None
+
+    def holds(self, row: Row, schema: TableSchema) -> bool:
+        values = _values(row, self.order, schema)
+        return (self.after is None or self._parsed(self.after, schema) < values) and (
+            self.upto is None or values <= self._parsed(self.upto, schema)
+        )
+
+    def _parsed(self, cursor: Cursor, schema: TableSchema) -> tuple[Any, ...]:
+        row = {name: json.loads(text) for name, text in zip(self.order, cursor, strict=True)}
+        return _values(row, self.order, schema)
+
+
+@dataclass(frozen=True)
+class KeyList:
+    """The rows that have one of some keys."""
+
+    table: TableId
+    keys: frozenset[tuple[Any, ...]]
+    condition: str | None = None
+
+    def holds(self, row: Row, schema: TableSchema) -> bool:
+        return _values(row, schema.key, schema) in self.keys
 
 
 class ScriptedSource:
@@ -198,7 +237,7 @@ class ScriptedSource:
 
     def chunks(self, table: SourceTable, bytes_max: int) -> list[KeyRange]:
         rows = self._history().rows.get(str(table.table), {}) if table.schema.key else {}
-        weights = {_key(row, table.schema): len(json.dumps(row)) for row in rows.values()}
+        weights = {_values(row, table.schema.key, table.schema): len(json.dumps(row)) for row in rows.values()}
         bounds: list[tuple[Any, ...]] = []
         room = bytes_max
         for key in sorted(weights):
@@ -209,8 +248,58 @@ class ScriptedSource:
         ends = zip([None, *bounds], [*bounds, None], strict=True)
         return [KeyRange(table.table, start, stop) for start, stop in ends]
 
-    def read_chunk(self, point: SnapshotPoint, chunk: KeyRange, schema: TableSchema) -> Iterator[pa.RecordBatch]:
-        name = str(chunk.table)
+    @contextmanager
+    def window(self, waiting: Waiting = wait_in_silence) -> Iterator[WindowPoint]:
+        position = self.now()
+        yield WindowPoint(position, self.format(position), {"ordinal": position.ordinal}, is_exact=True)
+
+    def view(self) -> View:
+        return {"ordinal": self.now().ordinal}
+
+    @staticmethod
+    def unseen(view: View, transactions: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        return np.asarray(transactions.column("commit_ordinal").to_numpy() > view["ordinal"])
+
+    def last_key(self, point: SnapshotPoint, table: SourceTable, order: Sequence[str] = ()) -> Cursor | None:
+        cursors = self._cursors(point, table, CursorRange(table.table, _order(table, order)))
+        return cursors[-1] if cursors else None
+
+    def key_chunks(
+        self,
+        point: SnapshotPoint,
+        table: SourceTable,
+        between: tuple[Cursor | None, Cursor | None],
+        rows: int,
+        count: int,
+        order: Sequence[str] = (),
+    ) -> list[CursorRange]:
+        after, last = between
+        whole = CursorRange(table.table, _order(table, order), after, last)
+        cursors = self._cursors(point, table, whole)
+        first = enumerate(cursors[: rows * count], 1)
+        ends = [cursor for number, cursor in first if number % rows == 0 or number == len(cursors)]
+        if cursors and len(cursors) < rows * count and last is not None:
+            ends[-1] = last
+        starts = [after, *ends]
+        pairs = zip(starts, ends, strict=False)
+        return [replace(whole, after=start, upto=end) for start, end in pairs if start != end]
+
+    def chunk_of_keys(self, table: SourceTable, keys: pa.Table) -> KeyList:
+        columns = [keys.column(name).to_pylist() for name in table.schema.key]
+        return KeyList(table.table, frozenset(zip(*columns, strict=True)))
+
+    @staticmethod
+    def filtered(chunk: Any, condition: str) -> Any:
+        """A condition is written `column = JSON`."""
+        return replace(chunk, condition=condition)
+
+    def read_chunk(self, point: SnapshotPoint, chunk: Any, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+        rows = [row for row in self._rows(point, schema) if chunk.holds(row, schema) and _satisfies(row, chunk)]
+        for start in range(0, len(rows), BATCH_ROWS):
+            yield feed.rows_of(rows[start : start + BATCH_ROWS], schema)
+
+    def _rows(self, point: SnapshotPoint, schema: TableSchema) -> list[Row]:
+        name = str(schema.table)
         lines, _ = read_lines(self._path)
         if name in History.of(lines).forbidden:
             raise DefiniteError(f"may not read {name}", f"allow {name}", table=name)
@@ -218,9 +307,13 @@ class ScriptedSource:
         then = History.of(line for line in lines if line["ordinal"] <= shown)
         if name not in then.tables or then.tables[name].to_json() != schema.to_json():
             raise TransientError(f"{name} has another shape than at {point.token}", table=name)
-        rows = [row for row in then.rows[name].values() if chunk.holds(_key(row, schema))]
-        for start in range(0, len(rows), BATCH_ROWS):
-            yield feed.rows_of(rows[start : start + BATCH_ROWS], schema)
+        return list(then.rows[name].values())
+
+    def _cursors(self, point: SnapshotPoint, table: SourceTable, chunk: CursorRange) -> list[Cursor]:
+        """Where each of the chunk's rows stands, in order."""
+        rows = [row for row in self._rows(point, table.schema) if chunk.holds(row, table.schema)]
+        rows.sort(key=lambda row: _values(row, chunk.order, table.schema))
+        return [[json.dumps(row[name]) for name in chunk.order] for row in rows]
 
     @staticmethod
     def decode(records: Any, schema: TableSchema) -> pa.RecordBatch:
@@ -241,8 +334,27 @@ def _matches(pattern: str, name: str) -> bool:
     return fnmatchcase(name if "." in pattern else name.partition(".")[2], pattern)
 
 
-def _key(row: Mapping[str, Any], schema: TableSchema) -> tuple[Any, ...]:
-    return tuple(from_json(row[name], schema.column(name).type) for name in schema.key)
+def _values(row: Row, names: Sequence[str], schema: TableSchema) -> tuple[Any, ...]:
+    return tuple(from_json(row[name], schema.column(name).type) for name in names)
+
+
+def _order(table: SourceTable, order: Sequence[str]) -> tuple[str, ...]:
+    name = str(table.table)
+    for column in order:
+        if column not in table.schema.names:
+            raise DefiniteError(f"table {name} has no column {column} to go by", table=name)
+    if not order and not table.schema.key:
+        raise DefiniteError(f"table {name} has no key to go by", table=name)
+    return tuple(order) or table.schema.key
+
+
+def _satisfies(row: Row, chunk: Any) -> bool:
+    if chunk.condition is None:
+        return True
+    name, equals, value = chunk.condition.partition(" = ")
+    if not equals or name not in row:
+        raise DefiniteError(f"{chunk.condition!r} is no condition", table=str(chunk.table))
+    return bool(row[name] == json.loads(value))
 
 
 def _described(history: History, name: str) -> SourceTable:

@@ -14,6 +14,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+import pyarrow as pa
+
 from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
@@ -25,6 +28,10 @@ Definition = Mapping[str, Any]
 """Everything that decides what a copy of a table's rows must look like, in the source's own words. JSON."""
 Chunk = Any
 """A disjoint part of a table's rows. Can be pickled."""
+View = Mapping[str, Any]
+"""Which transactions a state of the database shows, in the source's own words. JSON."""
+Cursor = Sequence[str]
+"""Where a row stands in the order of its table's key, in the source's own words. A list in JSON."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,18 @@ class SnapshotPoint:
     """What `Source.shown_up_to` says of it is exactly what the chunks show."""
     token: str
     """How readers in other processes join it."""
+
+
+@dataclass(frozen=True)
+class WindowPoint(SnapshotPoint):
+    """A state that stands at no one place of the log: transactions that committed before others may not be in it.
+
+    Its `position` is at or after every transaction that it shows, and capture will report it as reached, as `now`'s.
+    """
+
+    view: View
+    is_exact: bool
+    """What `Source.unseen` says of its view is exactly what it does not show; otherwise it may be more than that."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +199,23 @@ class Source(Protocol):
         """One consistent state of the database, valid inside the `with`; nothing of it is left after a crash."""
         ...
 
+    def window(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[WindowPoint]:
+        """One consistent state of the database for some seconds, valid inside the `with`. Makes nothing at the source
+        and needs no more rights than reading.
+
+        What was read is worth something only if the `with` ends without an error: the source can no longer lose any
+        transaction that the state showed. Of what may hold that up, `waiting` hears nothing but that it does."""
+        ...
+
+    def view(self) -> View:
+        """What the database shows now. Cheap."""
+        ...
+
+    @staticmethod
+    def unseen(view: View, transactions: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """For each of some transactions of the log's index, whether the view does not show it. Pure."""
+        ...
+
     def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
         """The tables as they are now; one that is gone is missing."""
         ...
@@ -206,6 +242,40 @@ class Source(Protocol):
         """The table's rows in parts of about this size: all rows, each once. At least one chunk.
 
         `table` must have been described after the snapshot was taken."""
+        ...
+
+    def last_key(self, point: SnapshotPoint, table: SourceTable, order: Sequence[str] = ()) -> Cursor | None:
+        """Where the table's last row stands, by its key or by the columns named in `order`; None without rows.
+
+        A definite error where the table has no key, or such a column is missing or may be null."""
+        ...
+
+    def key_chunks(
+        self,
+        point: SnapshotPoint,
+        table: SourceTable,
+        between: tuple[Cursor | None, Cursor | None],
+        rows: int,
+        count: int,
+        order: Sequence[str] = (),
+    ) -> list[Chunk]:
+        """The table's rows after the first cursor and no further than the second (None: no bound), in chunks of about
+        `rows` rows that follow one another in the order of the key. If they are more than `count` chunks, the first.
+
+        A chunk's `upto` is the cursor up to which it goes; that of the last is the second cursor where no more rows are
+        left. No chunks: there are no rows in this range. `table` must have been described after the state was taken.
+        """
+        ...
+
+    def chunk_of_keys(self, table: SourceTable, keys: pa.Table) -> Chunk:
+        """The rows that have one of these keys. `keys` has the key's columns, as `row_schema` types them."""
+        ...
+
+    @staticmethod
+    def filtered(chunk: Chunk, condition: str) -> Chunk:
+        """Those of the chunk's rows for which a condition holds that a person wrote in the source's own language.
+
+        Reading it is a definite error where it is anything else than a condition, and where it writes."""
         ...
 
     def read_chunk(self, point: SnapshotPoint, chunk: Chunk, schema: TableSchema) -> Iterator[Any]:

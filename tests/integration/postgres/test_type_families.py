@@ -14,7 +14,7 @@ from tests.integration.postgres.wal import Stream
 
 from tailrace.errors import DefiniteError
 from tailrace.source.postgres._catalog import list_tables, schema_of
-from tailrace.source.postgres._chunks import Chunk, read
+from tailrace.source.postgres._chunks import BlockChunk, read
 from tailrace.source.postgres._connection import connect
 
 DEFINITIONS = """
@@ -114,7 +114,7 @@ def snapshot(conn: psycopg.Connection, dsn: str, name: str) -> Any:
         holder.execute("set transaction isolation level repeatable read")
         (exported,) = holder.execute("select pg_export_snapshot()").fetchone() or ()
         schema = schema_of(info)
-        return pa.Table.from_batches(read(dsn, exported, Chunk(info.table), schema))
+        return pa.Table.from_batches(read(dsn, exported, BlockChunk(info.table), schema))
 
 
 @pytest.mark.parametrize("declared", CASES)

@@ -1,13 +1,14 @@
 """The rows that exist when a copy begins, read in disjoint ranges by many readers at once.
 
-A chunk is a range of a table's blocks (`ctid`), read under an exported snapshot: all chunks together
-are the table as of that snapshot, each row once. The last chunk has no upper end, so rows
-written to blocks that were added after planning belong to it. Values go through the same casts as
+A chunk is a range of a table's blocks (`ctid`) here, and a range or a list of its keys in `_keys`, read under an
+exported snapshot: all chunks together are the table as of that snapshot, each row once. The last range of blocks has no
+upper end, so rows written to blocks that were added after planning belong to it. Values go through the same casts as
 the stream's, so a row read here equals the same row decoded from the stream.
 
 Postgres's snapshots do not hold for a table that is rewritten (`alter table … type`, `vacuum full`,
-`truncate`): an old snapshot then sees no rows, or rows in other blocks. So a reader locks its table against
-rewriting and first makes sure that it still is the file it was under the snapshot.
+`truncate`): an old snapshot then sees no rows, or rows in other blocks. Nor do they hold for partitions, which are
+those of the present. So a reader locks its table against rewriting and makes sure that it still is the files it was
+under the snapshot; once more at the end, because no lock of a reader keeps a partition from being attached.
 
 A chunk is a value: it can be pickled, and read again after a failure as long as the snapshot lives.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 import pyarrow as pa
@@ -40,58 +41,102 @@ _CAST_LATER = frozenset({"binary", "boolean", "timestamp", "timestamp_ntz"})
 """Lake types whose text Arrow's reader of CSV would take differently than the casts, or not at all."""
 
 
+class Chunk(Protocol):
+    """Some rows of one table."""
+
+    @property
+    def part(self) -> TableId:
+        """What they are read from: the table, or a leaf partition."""
+        ...
+
+    @property
+    def namespaces(self) -> Sequence[str]:
+        """Where else than in the search path the server must look for operators."""
+        ...
+
+    @property
+    def condition(self) -> str | None:
+        """SQL of a person that leaves out some of the rows."""
+        ...
+
+    def rows(self) -> sql.Composed:
+        """What follows `select … from`."""
+        ...
+
+
 @dataclass(frozen=True)
-class Chunk:
+class BlockChunk:
     """Blocks `[first_block, end_block)` of the table or leaf partition `part`, None meaning no end."""
 
     part: TableId
     first_block: int = 0
     end_block: int | None = None
+    condition: str | None = None
+    namespaces = ()
+
+    def rows(self) -> sql.Composed:
+        bounds = []
+        if self.first_block:
+            bounds.append(sql.SQL("ctid >= {}::tid").format(f"({self.first_block},0)"))
+        if self.end_block is not None:
+            bounds.append(sql.SQL("ctid < {}::tid").format(f"({self.end_block},0)"))
+        where = sql.SQL(" and ").join(bounds) if bounds else sql.SQL("true")
+        return sql.SQL("only {} where {}").format(identifier(self.part), where)
 
 
-def plan(info: TableInfo, bytes_max: int) -> list[Chunk]:
+def plan(info: TableInfo, bytes_max: int) -> list[BlockChunk]:
     """Cut a table into chunks of about `bytes_max`, TOAST included; at least one chunk."""
     if not info.parts:
-        return [Chunk(info.table)]
+        return [BlockChunk(info.table)]
     chunks = []
     for part in info.parts:
         count = -(-part.size_bytes // bytes_max) if info.server_version >= _CTID_RANGES_SINCE else 1
         step = max(1, -(-part.blocks // max(1, count)))
         starts = list(range(0, max(1, part.blocks), step))
         ends = [*starts[1:], None]
-        chunks += [Chunk(part.table, start, end) for start, end in zip(starts, ends, strict=True)]
+        chunks += [BlockChunk(part.table, start, end) for start, end in zip(starts, ends, strict=True)]
     return chunks
 
 
 def read(dsn: str, exported_snapshot: str, chunk: Chunk, schema: TableSchema) -> Iterator[Any]:
     """The chunk's rows as record batches with the schema's columns, as of the exported snapshot."""
-    with _reader(dsn, exported_snapshot, chunk, schema.table) as conn:
+    with reader(dsn, exported_snapshot, chunk.part, schema.table) as conn:
+        look_in(conn, chunk.namespaces)
         for buffer, row_count in _copy(conn, chunk, schema):
             yield _parse(buffer, row_count, schema)
 
 
 @contextmanager
-def _reader(dsn: str, exported_snapshot: str, chunk: Chunk, table: TableId) -> Iterator[psycopg.Connection]:
+def reader(dsn: str, exported_snapshot: str, part: TableId, table: TableId) -> Iterator[psycopg.Connection]:
+    """A connection that sees the table, or the leaf partition `part` of it, as of the exported snapshot. An error at
+    the end where that was not so all the time."""
     with closing(connect_patiently(dsn)) as conn:
         try:
             conn.execute("begin isolation level repeatable read read only")
             # A row that row security would hide must be an error, not missing.
             conn.execute("set local row_security = off")
             _join(conn, exported_snapshot)
-            _hold(conn, chunk.part, table)
+            conn.execute(sql.SQL("lock table only {} in access share mode").format(identifier(part)))
+            _require_same(conn, part, table)
             yield conn
+            _require_same(conn, part, table)
+            # A reader tidies the pages that it passes, and the server soon flushes what it logged of that; not so after
+            # a transaction that is left to break off, and whoever waits for the end of the log would wait long.
+            conn.execute("commit")
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            raise _rewritten(part, table) from None
         except psycopg.errors.InsufficientPrivilege as error:
             conn.execute("rollback")
-            grants = " ".join(missing_grants(conn, chunk.part))
-            message = f"user {conn.info.user} may not read {chunk.part}: {one_line(error)}"
+            grants = " ".join(missing_grants(conn, part))
+            message = f"user {conn.info.user} may not read {part}: {one_line(error)}"
             raise DefiniteError(message, grants or None, table=str(table)) from None
         except psycopg.errors.UndefinedColumn as error:
             message = f"table {table} was changed after it was described: {one_line(error)}"
             raise TransientError(message, table=str(table)) from None
         except psycopg.OperationalError as error:
-            raise TransientError(f"reading {chunk.part} broke off: {one_line(error)}", table=str(table)) from None
+            raise TransientError(f"reading {part} broke off: {one_line(error)}", table=str(table)) from None
         except psycopg.Error as error:
-            raise DefiniteError(f"cannot read {chunk.part}: {one_line(error)}", table=str(table)) from None
+            raise DefiniteError(f"cannot read {part}: {one_line(error)}", table=str(table)) from None
 
 
 def _join(conn: psycopg.Connection, exported_snapshot: str) -> None:
@@ -101,30 +146,39 @@ def _join(conn: psycopg.Connection, exported_snapshot: str) -> None:
         raise TransientError(f"the exported snapshot {exported_snapshot} is gone") from None
 
 
-def _hold(conn: psycopg.Connection, part: TableId, table: TableId) -> None:
-    """Keep the table from being rewritten until the transaction ends; refuse it if it already was."""
+def _require_same(conn: psycopg.Connection, part: TableId, table: TableId) -> None:
+    """Refuse a table that is not what it was under the snapshot."""
     named = {"name": quoted(part), "namespace": part.namespace, "table": part.name}
-    try:
-        conn.execute(sql.SQL("lock table only {} in access share mode").format(_identifier(part)))
-        is_same, hides_rows = conn.execute(QUERIES["held"], named).fetchone() or (False, False)
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-        is_same, hides_rows = False, False
+    is_same, hides_rows = conn.execute(QUERIES["held"], named).fetchone() or (False, False)
     if not is_same:
-        raise TransientError(
-            f"table {part} was rewritten, emptied or replaced after the snapshot was taken",
-            "run the same command again: it takes a new snapshot",
-            table=str(table),
-        )
+        raise _rewritten(part, table)
     if hides_rows:
         problem = hidden_rows(conn.info.user, part)
         raise DefiniteError(problem.message, problem.hint, table=str(table))
+
+
+def _rewritten(part: TableId, table: TableId) -> TransientError:
+    return TransientError(
+        f"table {part} was rewritten, emptied or replaced after the snapshot was taken",
+        "run the same command again: it takes a new snapshot",
+        table=str(table),
+    )
+
+
+def look_in(conn: psycopg.Connection, namespaces: Sequence[str]) -> None:
+    """Have the server find the operators of these namespaces too, after all others, until the transaction ends."""
+    for namespace in namespaces:
+        conn.execute(QUERIES["look_in"], {"namespace": namespace})
 
 
 def _copy(conn: psycopg.Connection, chunk: Chunk, schema: TableSchema) -> Iterator[tuple[bytearray, int]]:
     """CSV in portions of about `BUFFER_BYTES`, each with its number of rows: the server sends one row a message."""
     pgconn = conn.pgconn
     take_text_as_it_is(conn)
-    result = pgconn.exec_(_statement(chunk, schema).as_bytes(conn))
+    if chunk.condition is not None:
+        _require_condition(conn, chunk, chunk.condition, schema.table)
+    # With parameters, if only none: the server then takes one statement alone.
+    result = pgconn.exec_params(_statement(chunk, schema).as_bytes(conn), None)
     if result.status != pq.ExecStatus.COPY_OUT:
         raise psycopg.errors.error_from_result(result)
     received, rows = bytearray(), 0
@@ -149,18 +203,29 @@ def _require_end(pgconn: pq.abc.PGconn) -> None:
 
 
 def _statement(chunk: Chunk, schema: TableSchema) -> sql.Composed:
-    conditions = []
-    if chunk.first_block:
-        conditions.append(sql.SQL("ctid >= {}::tid").format(f"({chunk.first_block},0)"))
-    if chunk.end_block is not None:
-        conditions.append(sql.SQL("ctid < {}::tid").format(f"({chunk.end_block},0)"))
-    where = sql.SQL("where {}").format(sql.SQL(" and ").join(conditions)) if conditions else sql.SQL("")
-    return sql.SQL("copy (select {} from only {} {}) to stdout (format csv)").format(
-        sql.SQL(", ").join(map(sql.Identifier, schema.names)), _identifier(chunk.part), where
-    )
+    names = sql.SQL(", ").join(map(sql.Identifier, schema.names))
+    rows = chunk.rows()
+    if chunk.condition is not None:
+        # In a query of its own, so that no `or` in the condition leads out of the chunk.
+        rows = sql.SQL("{} where (\n{}\n)").format(_subquery(chunk), sql.SQL(chunk.condition))
+    return sql.SQL("copy (select {} from {}) to stdout (format csv)").format(names, rows)
 
 
-def _identifier(table: TableId) -> sql.Identifier:
+def _require_condition(conn: psycopg.Connection, chunk: Chunk, condition: str, table: TableId) -> None:
+    """A definite error unless it is one SQL expression. What is nothing but a part of both this statement and of the
+    one that is run cannot end either of them: the one needs `then` after it, the other must not have it."""
+    statement = sql.SQL("select case when (\n{}\n) then 1 end from {}").format(sql.SQL(condition), _subquery(chunk))
+    result = conn.pgconn.prepare(b"", statement.as_bytes(conn))
+    if result.status != pq.ExecStatus.COMMAND_OK:
+        reason = one_line(psycopg.errors.error_from_result(result))
+        raise DefiniteError(f"the condition for table {table} cannot be used: {reason}", table=str(table))
+
+
+def _subquery(chunk: Chunk) -> sql.Composed:
+    return sql.SQL("(select * from {}) as {}").format(chunk.rows(), sql.Identifier(chunk.part.name))
+
+
+def identifier(table: TableId) -> sql.Identifier:
     return sql.Identifier(table.namespace, table.name)
 
 

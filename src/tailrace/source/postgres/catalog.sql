@@ -58,12 +58,30 @@ select oid::bigint, typname, typbasetype::bigint, typtypmod from found;
 select oid::bigint, typmod, format_type(oid, typmod)
 from unnest(%(oids)s::oid[], %(typmods)s::int[]) as declared(oid, typmod);
 
--- held: whether a table is, under the transaction's snapshot, the table and the file it is now; whether rows are hidden
-select c.oid = to_regclass(%(name)s) and nullif(c.relfilenode, 0) is not distinct from pg_relation_filenode(c.oid),
-       row_security_active(c.oid)
-from pg_class c
-join pg_namespace n on n.oid = c.relnamespace
-where n.nspname = %(namespace)s and c.relname = %(table)s;
+-- held: whether a table with its partitions is, under the transaction's snapshot, what it is now; whether rows are hidden
+with recursive tree(root, part) as (
+  select c.oid, c.oid
+  from pg_class c
+  join pg_namespace n on n.oid = c.relnamespace
+  where n.nspname = %(namespace)s and c.relname = %(table)s
+  union all
+  select tree.root, i.inhrelid
+  from tree
+  join pg_class c on c.oid = tree.part and c.relkind = 'p'
+  join pg_inherits i on i.inhparent = c.oid and coalesce(to_jsonb(i) ->> 'inhdetachpending', 'false') = 'false'
+)
+select tree.root = to_regclass(%(name)s)
+         and bool_and(nullif(c.relfilenode, 0) is not distinct from pg_relation_filenode(c.oid))
+         and array_agg(c.oid order by c.oid) = array(
+           select relid::oid from pg_partition_tree(tree.root) union select tree.root order by 1
+         ),
+       row_security_active(tree.root)
+from tree
+join pg_class c on c.oid = tree.part
+group by tree.root;
+
+-- look_in: have one more namespace in the search path until the transaction ends
+select set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(%(namespace)s)), true);
 
 -- access: what the connected user may do with some tables
 select c.oid::bigint as relation,

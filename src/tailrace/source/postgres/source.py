@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
 import psycopg
+import pyarrow as pa
 
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.log.writer import LogWriter
@@ -25,15 +27,18 @@ from tailrace.source.control import CaptureControl
 from tailrace.source.door import (
     Check,
     Claim,
+    Cursor,
     Definition,
     Prepared,
     SnapshotPoint,
     Source,
     SourceTable,
+    View,
     Waiting,
+    WindowPoint,
     wait_in_silence,
 )
-from tailrace.source.postgres import _capture, _chunks, _doctor, _pgoutput
+from tailrace.source.postgres import _capture, _chunks, _doctor, _keys, _pgoutput, _views
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import (
     TableInfo,
@@ -242,9 +247,43 @@ class PostgresSource(Source):
         with explained(self._dsn), exported_snapshot(self._dsn, name, waiter) as exported:
             yield SnapshotPoint(SourcePosition(exported.lsn), exported.name)
 
-    def chunks(self, table: SourceTable, bytes_max: int) -> list[_chunks.Chunk]:
+    def window(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[WindowPoint]:
+        return _views.window(self._dsn, waiting)
+
+    def view(self) -> View:
+        return self._kept.ask(_views.read_view)
+
+    @staticmethod
+    def unseen(view: View, transactions: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        return _views.unseen(view, transactions)
+
+    def chunks(self, table: SourceTable, bytes_max: int) -> list[_chunks.BlockChunk]:
         with session(self._dsn) as conn:
             return _chunks.plan(measured(conn, table.detail), bytes_max)
+
+    def last_key(self, point: SnapshotPoint, table: SourceTable, order: Sequence[str] = ()) -> Cursor | None:
+        with _chunks.reader(self._dsn, point.token, table.table, table.table) as conn:
+            return _keys.last_key(conn, _keys.key_order(conn, table, order))
+
+    def key_chunks(
+        self,
+        point: SnapshotPoint,
+        table: SourceTable,
+        between: tuple[Cursor | None, Cursor | None],
+        rows: int,
+        count: int,
+        order: Sequence[str] = (),
+    ) -> list[_keys.KeyChunk]:
+        with _chunks.reader(self._dsn, point.token, table.table, table.table) as conn:
+            return _keys.plan(conn, _keys.key_order(conn, table, order), between, rows, count)
+
+    def chunk_of_keys(self, table: SourceTable, keys: pa.Table) -> _keys.KeyList:
+        with session(self._dsn) as conn:
+            return _keys.of_keys(_keys.key_order(conn, table), keys)
+
+    @staticmethod
+    def filtered(chunk: Any, condition: str) -> Any:
+        return replace(chunk, condition=condition)
 
     def read_chunk(self, point: SnapshotPoint, chunk: _chunks.Chunk, schema: TableSchema) -> Iterator[Any]:
         return _chunks.read(self._dsn, point.token, chunk, schema)

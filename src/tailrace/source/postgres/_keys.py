@@ -1,0 +1,224 @@
+"""Chunks in the order of the key: what a table is read by when it is read a little at a time.
+
+A cursor has the texts of a row's key columns as the server prints them, and a chunk the rows after one cursor and up to
+another. The server alone orders, compares and casts: `(a, b) > ('7'::int4, 'x'::text)`, by the types and collations of
+the columns. A table may be ordered by other columns than its key. Where those of several rows are equal, a chunk has
+all of these rows.
+
+A partitioned table is read through its root, which has the key and the order of all its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import sql
+
+from tailrace.errors import DefiniteError
+from tailrace.model.table import TableId
+from tailrace.source.door import Cursor, SourceTable
+from tailrace.source.postgres._chunks import identifier, look_in
+from tailrace.source.postgres._queries import load
+
+QUERIES = load("keys.sql")
+_COMMA = sql.SQL(", ")
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A column to order by. Names are namespace and name."""
+
+    name: str
+    type: tuple[str, str]
+    """Without a modifier, and for a domain the type it is made of: a value that is there passes no check again."""
+    collation: tuple[str, str] | None
+    """None where it is the type's own."""
+
+    def literal(self, text: str) -> sql.Composed:
+        value = sql.SQL("{}::{}").format(text, sql.Identifier(*self.type))
+        if self.collation is None:
+            return value
+        return sql.SQL("{} collate {}").format(value, sql.Identifier(*self.collation))
+
+
+@dataclass(frozen=True)
+class KeyOrder:
+    """A table and what its rows are ordered by."""
+
+    table: TableId
+    is_partitioned: bool
+    columns: tuple[KeyColumn, ...]
+
+    @property
+    def namespaces(self) -> list[str]:
+        """A type that came with an extension has its operators beside it."""
+        return sorted({column.type[0] for column in self.columns} - {"pg_catalog"})
+
+    def where(self, condition: sql.Composable) -> sql.Composed:
+        only = sql.SQL("" if self.is_partitioned else "only ")
+        return sql.SQL("{}{} where {}").format(only, identifier(self.table), condition)
+
+    def between(self, after: Cursor | None, upto: Cursor | None) -> sql.Composed:
+        bounds = [
+            sql.SQL("({}) {} ({})").format(self.names, sql.SQL(operator), self.literals(cursor))
+            for operator, cursor in ((">", after), ("<=", upto))
+            if cursor is not None
+        ]
+        return self.where(sql.SQL(" and ").join(bounds) if bounds else sql.SQL("true"))
+
+    @property
+    def names(self) -> sql.Composed:
+        return _COMMA.join(sql.Identifier(column.name) for column in self.columns)
+
+    def literals(self, cursor: Cursor) -> sql.Composed:
+        return _COMMA.join(column.literal(text) for column, text in zip(self.columns, cursor, strict=True))
+
+
+@dataclass(frozen=True)
+class KeyChunk:
+    """The rows after one cursor and up to another, None meaning no bound."""
+
+    order: KeyOrder
+    after: Cursor | None
+    upto: Cursor | None
+    condition: str | None = None
+
+    @property
+    def part(self) -> TableId:
+        return self.order.table
+
+    @property
+    def namespaces(self) -> Sequence[str]:
+        return self.order.namespaces
+
+    def rows(self) -> sql.Composed:
+        return self.order.between(self.after, self.upto)
+
+
+@dataclass(frozen=True)
+class KeyList:
+    """The rows that have one of some keys."""
+
+    order: KeyOrder
+    keys: tuple[Cursor, ...]
+    condition: str | None = None
+
+    @property
+    def part(self) -> TableId:
+        return self.order.table
+
+    @property
+    def namespaces(self) -> Sequence[str]:
+        return self.order.namespaces
+
+    def rows(self) -> sql.Composed:
+        if not self.keys:
+            return self.order.where(sql.SQL("false"))
+        listed = _COMMA.join(sql.SQL("({})").format(self.order.literals(key)) for key in self.keys)
+        return self.order.where(sql.SQL("({}) in (values {})").format(self.order.names, listed))
+
+
+def key_order(conn: psycopg.Connection, table: SourceTable, order: Sequence[str] = ()) -> KeyOrder:
+    """What the table is ordered by: these columns, or its key. A definite error where that cannot be."""
+    chosen = {"relation": table.schema.relation, "order": list(order)}
+    found = conn.execute(QUERIES["key_columns"], chosen).fetchall()
+    names = [name for name, *_ in found]
+    missing = [name for name in order if name not in names]
+    nullable = [name for name, *_, is_never_null in found if not is_never_null]
+    if missing:
+        raise _refused(table, f"has no column {missing[0]} to go by", "name a column that it has")
+    if nullable:
+        hint = f"name a column that is not null, or: alter table {table.table} alter {nullable[0]} set not null"
+        raise _refused(table, f"cannot be read by its column {nullable[0]}, which may be null", hint)
+    if not found:
+        raise _refused(table, "has no key to go by", "give it a primary key, or name a column to go by")
+    columns = tuple(
+        KeyColumn(name, (type_[0], type_[1]), collation and (collation[0], collation[1]))
+        for name, type_, collation, _ in found
+    )
+    return KeyOrder(table.table, table.detail.is_partitioned, columns)
+
+
+def last_key(conn: psycopg.Connection, order: KeyOrder) -> Cursor | None:
+    """Where the last row stands; None without rows."""
+    look_in(conn, order.namespaces)
+    query = _query("last_key", order, {"rows": order.between(None, None), "places": _places(order, " desc")})
+    row = conn.execute(query).fetchone()
+    return None if row is None else list(row)
+
+
+def plan(
+    conn: psycopg.Connection, order: KeyOrder, between: tuple[Cursor | None, Cursor | None], rows: int, count: int
+) -> list[KeyChunk]:
+    """See `Source.key_chunks`."""
+    look_in(conn, order.namespaces)
+    found = conn.execute(boundaries(order, between, rows, count)).fetchall()
+    after, last = between
+    chunks: list[KeyChunk] = []
+    for _, *cursor in found:
+        if after is None or cursor != list(after):
+            chunks.append(KeyChunk(order, after, cursor))
+        after = cursor
+    if chunks and last is not None and found[-1][0] < rows * count:
+        chunks[-1] = replace(chunks[-1], upto=list(last))
+    return chunks
+
+
+def boundaries(order: KeyOrder, between: tuple[Cursor | None, Cursor | None], rows: int, count: int) -> sql.Composed:
+    """A query for the last row of each chunk of a range: its number in the range, and its key as texts."""
+    return _query(
+        "boundaries",
+        order,
+        {
+            "rows": order.between(*between),
+            "places": _places(order, ""),
+            "aliases": _COMMA.join(map(sql.SQL, _aliases(order))),
+            "limit": sql.Literal(rows * count),
+            "size": sql.Literal(rows),
+        },
+    )
+
+
+def of_keys(order: KeyOrder, keys: pa.Table) -> KeyList:
+    """The rows with these keys."""
+    columns = [_texts(keys.column(column.name)) for column in order.columns]
+    return KeyList(order, tuple(zip(*columns, strict=True)))
+
+
+def _query(name: str, order: KeyOrder, parts: Mapping[str, sql.Composable]) -> sql.Composed:
+    """A query about the keys of some rows. They get other names in it, which none of its own can be."""
+    aliases = _aliases(order)
+    keys = [
+        sql.SQL("{} as {}").format(sql.Identifier(column.name), sql.SQL(alias))
+        for column, alias in zip(order.columns, aliases, strict=True)
+    ]
+    # Of all functions that make text, this one prints a value as the server does when it sends it.
+    texts = [sql.SQL("concat({})").format(sql.SQL(alias)) for alias in aliases]
+    return sql.SQL(QUERIES[name]).format(keys=_COMMA.join(keys), texts=_COMMA.join(texts), **parts)
+
+
+def _aliases(order: KeyOrder) -> list[Any]:
+    return [f"key_{place}" for place in range(len(order.columns))]
+
+
+def _places(order: KeyOrder, direction: Any) -> sql.Composed:
+    return _COMMA.join(sql.SQL(f"{place}{direction}") for place in range(1, len(order.columns) + 1))
+
+
+def _texts(values: Any) -> list[str]:
+    """A column of keys as texts that the server understands."""
+    if pa.types.is_binary(values.type):
+        return [f"\\x{value.hex()}" for value in values.to_pylist()]
+    if pa.types.is_timestamp(values.type):
+        zone = "" if values.type.tz is None else "+00"
+        return [f"{text}{zone}" for text in pc.cast(pc.cast(values, pa.timestamp("us")), pa.string()).to_pylist()]
+    return list(pc.cast(values, pa.string()).to_pylist())
+
+
+def _refused(table: SourceTable, problem: str, hint: str) -> DefiniteError:
+    return DefiniteError(f"table {table.table} {problem}", hint, table=str(table.table))

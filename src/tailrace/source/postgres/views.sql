@@ -1,0 +1,11 @@
+-- view: the transactions that a state shows on a primary; how far the log was replayed before that on a standby
+select txid_current_snapshot()::text, case when pg_is_in_recovery() then pg_last_wal_replay_lsn()::text end;
+
+-- export: the name under which other sessions join this transaction's state
+select pg_export_snapshot();
+
+-- received: how far a standby has replayed and has received the primary's log
+select pg_last_wal_replay_lsn()::text, pg_last_wal_receive_lsn()::text;
+
+-- flushed: up to where a primary's log survives a crash
+select pg_current_wal_flush_lsn()::text;
