@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tailrace.connector.signals import signal as signal
     from tailrace.read.cut import Cut as Cut
     from tailrace.read.cut import arrow as arrow
     from tailrace.read.cut import cut as cut
     from tailrace.spark.datasource import register as register
 
-__all__ = ["Cut", "arrow", "cut", "register"]
+__all__ = ["Cut", "arrow", "cut", "register", "signal"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,4 +24,8 @@ def __getattr__(name: str) -> Any:
         from tailrace.spark.datasource import register
 
         return register
+    if name == "signal":
+        from tailrace.connector.signals import signal
+
+        return signal
     raise AttributeError(f"module 'tailrace' has no attribute {name!r}")

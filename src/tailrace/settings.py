@@ -51,6 +51,10 @@ class ConnectorSettings:
     """How many connections read rows at once while tables are copied. Two or three more are there for other things."""
     look_at_tables_seconds: float = 10.0
     """How often the source is asked which tables there are."""
+    signal_table: str | None = None
+    """A table of the source, by its whole name: rows that are inserted there are signals. The source has it too."""
+    signal_file: Path | None = None
+    """A file of JSON lines that are signals."""
     spark: SparkSettings = LOCAL_SPARK
 
 

@@ -1,4 +1,4 @@
-"""The command line: `tailrace sync | query | verify | maintain | tables | doctor | drop | log`.
+"""The command line: `tailrace sync | query | verify | maintain | tables | signal | signals | doctor | drop | log`.
 
 Exit codes: 0 done, 1 a check found something or a table is in error, 2 an error with a hint, 130 interrupted.
 """
@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tailrace.cli import log as log_commands
+from tailrace.cli import signals as signal_commands
 from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.sizes import parse_duration, parse_size
@@ -34,6 +35,8 @@ app = typer.Typer(
 )
 app.add_typer(table_commands.app, name="tables")
 app.add_typer(log_commands.app, name="log")
+app.command()(signal_commands.signal)
+app.command()(signal_commands.signals)
 
 LOCAL = "local[*]"
 LOG_QUOTA_BYTES_MIN = 64 << 20
@@ -70,6 +73,17 @@ AppendOnly = Annotated[
         help="Tables without key and replica identity whose rows are only added, as patterns. Repeatable.",
     ),
 ]
+SignalTable = Annotated[
+    str | None,
+    typer.Option(metavar="TABLE", help="Rows that are inserted into this table of the database are signals."),
+]
+SignalFile = Annotated[
+    Path | None, typer.Option(metavar="PATH", help="Lines that are appended to this file are signals.")
+]
+PublishEvery = Annotated[
+    float, typer.Option(help="Seconds between two publishes at least; more where they are dear.", min=0.1)
+]
+Slot = Annotated[str | None, typer.Option(help="Use this replication slot; it is created if it is not there.")]
 LogQuota = Annotated[
     str | None,
     typer.Option(
@@ -87,13 +101,9 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     exclude: Exclude = None,
     append_only: AppendOnly = None,
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
-    publish_every: Annotated[
-        float, typer.Option(help="Seconds between two publishes at least; more where they are dear.", min=0.1)
-    ] = 1.0,
+    publish_every: PublishEvery = 1.0,
     publication: Annotated[str | None, typer.Option(help="Use this existing publication.")] = None,
-    slot: Annotated[
-        str | None, typer.Option(help="Use this replication slot; it is created if it is not there.")
-    ] = None,
+    slot: Slot = None,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once during a copy.", min=1)] = 16,
     log_quota: LogQuota = None,
     log_compression: Annotated[
@@ -106,6 +116,8 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     spark_conf: SparkConf = None,
     retain: Retain = "7d",
     retain_all: RetainAll = "1h",
+    signal_table: SignalTable = None,
+    signal_file: SignalFile = None,
 ) -> None:
     """Copy a database into a lake and keep the copy exact.
 
@@ -132,10 +144,11 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             spark=spark_settings(spark_master, spark_conf),
             retain_seconds=parse_duration("--retain", retain),
             retain_all_seconds=parse_duration("--retain-all", retain_all),
+            signal_table=signal_table,
+            signal_file=signal_file,
         )
-        connector = Connector(
-            settings, source_of(dsn, slot=slot, publication=publication, append_only=append_only or [])
-        )
+        options = {"slot": slot, "publication": publication, "signal_table": signal_table}
+        connector = Connector(settings, source_of(dsn, append_only=append_only or [], **options))
         _run(connector)
         _exit_by_tables(connector, lake)
 
@@ -221,6 +234,7 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
     ] = None,
     keys: Annotated[int, typer.Option(help="How many differing keys to print for each table.", min=0)] = 20,
     append_only: AppendOnly = None,
+    signal_table: SignalTable = None,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once.", min=1)] = 16,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     spark_master: SparkMaster = LOCAL,
@@ -244,7 +258,7 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
 
         spark = spark_settings(spark_master, spark_conf)
         settings = VerifySettings(lake, tuple(tables or ()), keys_max=keys, readers_max=readers, spark=spark)
-        run_verify(settings, source_of(dsn, append_only=append_only or []), as_json=json)
+        run_verify(settings, source_of(dsn, append_only=append_only or [], signal_table=signal_table), as_json=json)
 
 
 @app.command()
@@ -276,7 +290,13 @@ def maintain(
 
 
 @app.command()
-def doctor(dsn: Dsn, tables: Tables = None, exclude: Exclude = None, append_only: AppendOnly = None) -> None:
+def doctor(
+    dsn: Dsn,
+    tables: Tables = None,
+    exclude: Exclude = None,
+    append_only: AppendOnly = None,
+    signal_table: SignalTable = None,
+) -> None:
     """Check whether a database can be copied, and print the SQL that fixes what cannot.
 
     Exit code 1 when something must be fixed first.
@@ -285,7 +305,8 @@ def doctor(dsn: Dsn, tables: Tables = None, exclude: Exclude = None, append_only
         from tailrace.cli.doctor import render
         from tailrace.source.kinds import source_of
 
-        checks = source_of(dsn, append_only=append_only or []).examine(tables or [], exclude or [])
+        source = source_of(dsn, append_only=append_only or [], signal_table=signal_table)
+        checks = source.examine(tables or [], exclude or [])
         render(checks, Console())
         if any(check.ok is False for check in checks):
             raise typer.Exit(1)

@@ -16,6 +16,7 @@ from tailrace.connector._control import RunControl
 from tailrace.connector._run import Run
 from tailrace.connector.events import (
     ConnectorState,
+    CopyNotified,
     CutPublished,
     Event,
     StateChanged,
@@ -136,6 +137,8 @@ class Connector:
                 self._status = Status(was.state, was.reason, cut, was.progress, was.trouble)
             case StreamProgressed():
                 self._status = Status(was.state, was.reason, was.cut or event.cut, event, was.trouble)
+            case CopyNotified(notification) if self._control.home is not None:
+                self._control.home.notifications.append(notification)
             case TroubleChanged(message, _):
                 self._status = Status(was.state, was.reason, was.cut, was.progress, message)
 

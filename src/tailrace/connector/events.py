@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from tailrace.model.cut import PublishedCut
+from tailrace.model.notification import Notification
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord
 from tailrace.snapshot.full import TableProgress
@@ -81,6 +82,13 @@ class CutPublished:
 
 
 @dataclass(frozen=True)
+class CopyNotified:
+    """A step in the life of a copy. In the lake's journal when it is told."""
+
+    notification: Notification
+
+
+@dataclass(frozen=True)
 class TroubleChanged:
     """What the connector waits for, or struggles with and tries again; None when it is over."""
 
@@ -111,6 +119,7 @@ Event = (
     | SnapshotProgressed
     | TablesLanded
     | CutPublished
+    | CopyNotified
     | TroubleChanged
     | StreamProgressed
 )

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.files import sync
+from tailrace.lake.files import LINE_BYTES_MAX, append_line, sync
 from tailrace.model.cut import PublishedCut
 
-RECENT_BYTES = 1 << 20
-"""Longer than any line."""
+RECENT_BYTES = LINE_BYTES_MAX
+"""What is looked at first for a cut."""
 
 
 class Cuts:
@@ -81,19 +81,7 @@ class Cuts:
 
     def append(self, cut: PublishedCut) -> None:
         """Durable when this returns."""
-        is_new = not self._path.exists()
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            size = os.fstat(descriptor).st_size
-            start = max(0, size - RECENT_BYTES)
-            end = start + os.pread(descriptor, size - start, start).rfind(b"\n") + 1
-            os.ftruncate(descriptor, end)
-            os.pwrite(descriptor, f"{cut.to_json()}\n".encode(), end)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        if is_new:
-            sync(self._path.parent)
+        append_line(self._path, cut.to_json())
 
     def replace(self, cuts: Sequence[PublishedCut]) -> None:
         """These are all from now on, oldest first. Durable when this returns; readers find the old ones or these."""

@@ -1,4 +1,8 @@
-"""Small files that are replaced as a whole: a reader sees the old content or the new, also after a power cut."""
+"""Small files that are replaced as a whole: a reader sees the old content or the new, also after a power cut.
+
+And files of lines that grow at their end: a line that a crash cut short is no line to a reader, and the next one takes
+its place.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError
+from tailrace.failpoint import failpoint
+
+LINE_BYTES_MAX = 1 << 20
+"""Longer than any line that is appended."""
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -18,6 +26,7 @@ def write_json(path: Path, content: Any) -> None:
         json.dump(content, file, indent=2)
         file.flush()
         os.fsync(file.fileno())
+    failpoint("file.draft")
     draft.rename(path)
     sync(path.parent)
 
@@ -30,6 +39,23 @@ def read_json(path: Path) -> Any:
         return None
     except ValueError:
         raise DefiniteError(f"{path} is damaged", "restore it from a backup") from None
+
+
+def append_line(path: Path, line: str) -> None:
+    """Durable when this returns. Only the owner may read it. One process at a time."""
+    is_new = not path.exists()
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        start = max(0, size - LINE_BYTES_MAX)
+        end = start + os.pread(descriptor, size - start, start).rfind(b"\n") + 1
+        os.ftruncate(descriptor, end)
+        os.pwrite(descriptor, f"{line}\n".encode(), end)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    if is_new:
+        sync(path.parent)
 
 
 def sync(path: Path) -> None:

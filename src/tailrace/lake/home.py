@@ -6,6 +6,8 @@
     LAKE/_tailrace/cuts.jsonl    published cuts
     LAKE/_tailrace/tables.json   the state of every table
     LAKE/_tailrace/requests/     what people asked the connector for and it has not taken up yet
+    LAKE/_tailrace/signals.json  every signal, what became of it, and how far each channel has been read
+    LAKE/_tailrace/notifications.jsonl  the steps of copies, the last ones
     LAKE/_tailrace/damaged/      what a crash left of a table's newest versions, kept for a person
     LAKE/_tailrace/state.json    the connector's state
     LAKE/_tailrace/maintained    an empty file, as old as the last look for what can be deleted
@@ -30,7 +32,9 @@ from typing import Any
 from tailrace.errors import DefiniteError
 from tailrace.lake.cuts import Cuts
 from tailrace.lake.files import sync, write_json
+from tailrace.lake.notifications import Notifications
 from tailrace.lake.requests import Requests
+from tailrace.lake.signals import SignalBook
 from tailrace.lake.table_states import TableStates
 from tailrace.model.table import TableId
 
@@ -65,6 +69,8 @@ class LakeHome:
         self.cuts = Cuts(self._own / "cuts.jsonl")
         self.tables = TableStates(self._own / "tables.json")
         self.requests = Requests(self._own / "requests")
+        self.signals = SignalBook(self._own / "signals.json")
+        self.notifications = Notifications(self._own / "notifications.jsonl")
 
     @classmethod
     def create(cls, path: Path) -> LakeHome:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
+
+_PART = r"""(?:"((?:[^"]|"")+)"|([^."]+))"""
 
 
 @dataclass(frozen=True, order=True)
@@ -19,6 +22,15 @@ class TableId:
 
     def __str__(self) -> str:
         return f"{_part(self.namespace)}.{_part(self.name)}"
+
+    @classmethod
+    def parse(cls, text: str) -> TableId:
+        """The table of this text form. ValueError for what is none."""
+        found = re.fullmatch(rf"{_PART}\.{_PART}", text)
+        if found is None:
+            raise ValueError(f"{text!r} is no table: it looks like public.orders")
+        quoted_namespace, namespace, quoted_name, name = found.groups()
+        return cls(namespace or quoted_namespace.replace('""', '"'), name or quoted_name.replace('""', '"'))
 
     def matches(self, pattern: str) -> bool:
         """Whether a person's pattern (`public.*`, `orders`) names it. One with a dot is for `namespace.name`, one

@@ -19,6 +19,7 @@ from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import append_only, list_tables
 from tailrace.source.postgres._connection import CONNECTIONS_NEEDED
 from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._signal_table import SignalTable
 from tailrace.source.postgres._slot import find_slot, require_slot_name
 from tailrace.source.postgres._table_checks import (
     check_access,
@@ -48,6 +49,7 @@ class Named:
     publication: str | None = None
     append_only: tuple[str, ...] = ()
     """Patterns for tables that are copied by their inserts."""
+    signals: SignalTable | None = None
 
 
 NOTHING_NAMED = Named()
@@ -74,6 +76,8 @@ def examine(
             checks.append(check_publication(conn, role, rights, tables))
         checks += check_tables(tables)
         checks += check_left_out(conn, include, exclude)
+    if named.signals is not None:
+        checks.append(_signal_table(conn, named.signals, named.publication))
     return [*checks, *_retention(server), *_idle_slots(conn)]
 
 
@@ -146,6 +150,13 @@ def _replication(role: dict[str, Any]) -> Check:
     user = sql.Identifier(role["name"]).as_string(None)
     fix = f"grant rds_replication to {user};" if role["is_rds"] else f"alter role {user} with replication;"
     return _yes("replication privilege", may, f"{role['name']} {'has it' if may else 'lacks it'}", fix)
+
+
+def _signal_table(conn: psycopg.Connection, signals: SignalTable, publication: str | None) -> Check:
+    problem = signals.problem(conn, publication, can_send_inserts=publication is None)
+    if problem is not None:
+        return Check("signal table", False, problem.message, problem.hint)
+    return Check("signal table", True, f"{signals.table} is there")
 
 
 def _retention(server: dict[str, Any]) -> list[Check]:

@@ -85,7 +85,7 @@ def require_publication(conn: psycopg.Connection, name: str) -> Publication:
 def use_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableId]) -> Ensured:
     """A publication that is not ours: the tables that it does not send whole are refused."""
     publication = require_publication(conn, name)
-    refused = {table: _unsent(publication, table) for table in tables if table not in publication.tables}
+    refused = {table: unsent(publication, table) for table in tables if table not in publication.tables}
     return Ensured(refused=refused)
 
 
@@ -111,7 +111,7 @@ def ensure_publication(
         if table not in infos:
             done.refused[table] = Problem(f"table {table} is gone", f"leave it out: --exclude '{table}'")
         elif found is not None and table in found.partial:
-            done.refused[table] = _unsent(found, table)
+            done.refused[table] = unsent(found, table)
     wanted = [infos[table] for table in missing if table not in done.refused]
     if wanted or found is None:
         _publish(conn, _Order(name, waiter, found is None, inserts), wanted, done)
@@ -145,7 +145,7 @@ def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo
         rights = Rights.load(conn, tables)
         owned = [info for info in tables if rights.owns(info)]
         foreign = [info for info in tables if not rights.owns(info)]
-        done.refused.update({info.table: _not_owned(rights.user, info) for info in foreign})
+        done.refused.update({info.table: not_owned(rights.user, info) for info in foreign})
         if not foreign or (order.is_new and not owned):
             raise DefiniteError(
                 f"user {rights.user} cannot publish the tables: {one_line(error)}",
@@ -178,7 +178,8 @@ def _listed(tables: Sequence[TableId]) -> sql.Composed:
     )
 
 
-def _unsent(publication: Publication, table: TableId) -> Problem:
+def unsent(publication: Publication, table: TableId) -> Problem:
+    """Why a publication does not send every change of a table, which it does not."""
     name = publication.name
     if table in publication.partial:
         return Problem(
@@ -192,7 +193,8 @@ def _unsent(publication: Publication, table: TableId) -> Problem:
     return Problem(f"publication {name} does not send table {table}", fix)
 
 
-def _not_owned(user: str, info: TableInfo) -> Problem:
+def not_owned(user: str, info: TableInfo) -> Problem:
+    """Why a user cannot publish a table."""
     owner = sql.Identifier(user).as_string(None)
     return Problem(
         f"user {user} does not own table {info.table} and cannot publish it",

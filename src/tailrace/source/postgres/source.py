@@ -62,6 +62,7 @@ from tailrace.source.postgres._publication import (
     require_publication,
     use_publication,
 )
+from tailrace.source.postgres._signal_table import SignalTable, without_signals
 from tailrace.source.postgres._slot import (
     create_slot,
     drop_slot,
@@ -80,21 +81,28 @@ class PostgresSource(Source):
 
     `slot` and `publication` are those a person names, to be used and left alone; without them the source makes its own.
     `append_only` are patterns for tables whose rows nothing identifies and which are copied by their inserts.
+    `signal_table` is sent whether or not it is copied, and copied only where a pattern gives its whole name.
     """
 
     kind: ClassVar[str] = "postgres"
 
     def __init__(
-        self, dsn: str, slot: str | None = None, publication: str | None = None, append_only: Sequence[str] = ()
+        self,
+        dsn: str,
+        slot: str | None = None,
+        publication: str | None = None,
+        append_only: Sequence[str] = (),
+        signal_table: str | None = None,
     ) -> None:
         self._dsn = dsn
         self._slot = slot
         self._publication = publication
         self._append_only = list(append_only)
+        self._signals = SignalTable.named(signal_table) if signal_table is not None else None
         self._kept = KeptConnection(dsn)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._dsn, self._slot, self._publication, self._append_only)
+        return type(self), tuple(self.arguments.values())
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -103,6 +111,7 @@ class PostgresSource(Source):
             "slot": self._slot,
             "publication": self._publication,
             "append_only": self._append_only,
+            "signal_table": str(self._signals.table) if self._signals is not None else None,
         }
 
     def identify(self) -> Mapping[str, str]:
@@ -113,19 +122,24 @@ class PostgresSource(Source):
         if stored is not None:
             self._require_names(stored)
             require_timeline(stored["timeline"], identity.timeline)
+            self._require_signals(stored)
             return stored
         self._require_usable()
         name = f"tailrace_{re.sub('[^a-z0-9_]', '_', identity.database.lower())[:30]}_{secrets.token_hex(4)}"
-        return {
+        needs_inserts = bool(self._append_only or self._signals) and self._publication is None
+        claim = {
             "slot": self._slot or name,
             "publication": self._publication or name,
             "owns_slot": self._slot is None,
             "owns_publication": self._publication is None,
-            "inserts": f"{name}_inserts" if self._append_only else None,
+            "inserts": f"{name}_inserts" if needs_inserts else None,
             "timeline": identity.timeline,
         }
+        self._require_signals(claim)
+        return claim
 
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
+        exclude = without_signals(self._signals, include, exclude)
         with session(self._dsn) as conn:
             return _source_tables(conn, append_only(list_tables(conn, include, exclude), self._append_only))
 
@@ -182,6 +196,9 @@ class PostgresSource(Source):
                 # What another process may have read from it is for capture to find out, which knows the log's end.
                 require_slot(conn, slot, Lsn(resume.ordinal))
             infos = self._found(conn, tables)
+            if self._signals is not None and self._signals.table not in tables:
+                infos += self._signals.found(conn)
+                tables = [*tables, *(info.table for info in infos if info.table == self._signals.table)]
             by_inserts = {info.table for info in infos if info.by_inserts}
             # It may have lost its identity since it was looked at: the server would refuse its updates.
             refused = {info.table: problems(info)[0] for info in infos if not info.by_inserts and not info.has_identity}
@@ -294,8 +311,8 @@ class PostgresSource(Source):
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         with session(self._dsn) as conn:
-            named = _doctor.Named(self._slot, self._publication, tuple(self._append_only))
-            return _doctor.examine(conn, include, exclude, named)
+            named = _doctor.Named(self._slot, self._publication, tuple(self._append_only), self._signals)
+            return _doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
 
     def _found(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[TableInfo]:
         return append_only(find_tables(conn, set(tables)), self._append_only)
@@ -312,6 +329,16 @@ class PostgresSource(Source):
         for kind, given in (("slot", self._slot), ("publication", self._publication)):
             if given is not None and given != stored[kind]:
                 raise DefiniteError(f"this lake uses {kind} {stored[kind]}, not {given}", f"leave out --{kind}")
+
+    def _require_signals(self, claim: Claim) -> None:
+        """Asked at every start. Later, a signal table that is gone sends no signals, and the copy continues."""
+        if self._signals is None:
+            return
+        theirs = None if claim["owns_publication"] else claim["publication"]
+        with session(self._dsn) as conn:
+            problem = self._signals.problem(conn, theirs, can_send_inserts=claim.get("inserts") is not None)
+        if problem is not None:
+            raise DefiniteError(problem.message, problem.hint)
 
     def _require_usable(self) -> None:
         """What a person named must be usable, before a lake is bound to it."""
