@@ -36,6 +36,10 @@ class ResyncError(DefiniteError):
         return cls(f"{table}: {reason}", "it is copied again by a running or the next tailrace sync", str(table))
 
 
+class GapError(DefiniteError):
+    """The source no longer has changes that the log lacks: every table has to be copied again."""
+
+
 class PreflightError(DefiniteError):
     """Everything that keeps a copy from being started, each problem with its own hint."""
 

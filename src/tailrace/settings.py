@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 
@@ -17,6 +18,21 @@ class SparkSettings:
 
 
 LOCAL_SPARK = SparkSettings()
+
+
+class SnapshotMode(StrEnum):
+    """How tables get the rows that they have already. Debezium's names."""
+
+    INITIAL = "initial"
+    """All at once when the lake begins; later, and where a table is very large, by windows."""
+    INITIAL_ONLY = "initial_only"
+    """The same, and end when all have been copied."""
+    INCREMENTAL = "incremental"
+    """By windows, from the beginning."""
+    NEVER = "never"
+    """Not at all: what happens from now on is all that a table has."""
+    WHEN_NEEDED = "when_needed"
+    """As `initial`; and if the source has lost changes that we had not read, by windows once more."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,9 @@ class ConnectorSettings:
     batch_bytes_max: int = 160 << 20
     """About how much of the log one batch publishes; at least one transaction."""
     chunk_bytes_max: int = 32 << 20
+    snapshot_mode: SnapshotMode = SnapshotMode.INITIAL
+    window_rows: int | None = None
+    """How many rows a chunk of a window has; by default so many that a window takes a few seconds."""
     log_keep_seconds: float = 24 * 3600.0
     """How long changes stay readable in the log after they have been published."""
     retain_seconds: float = 7 * 24 * 3600.0

@@ -141,7 +141,13 @@ class ParquetTable:
         return self._commit(rows, standing.stamp if standing else None, base)
 
     def publish(
-        self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False, is_growing: bool = False
+        self,
+        schema: TableSchema,
+        stamp: Stamp,
+        *,
+        replaces_all: bool = False,
+        is_growing: bool = False,
+        tells_all: bool = False,
     ) -> ParquetDraft:
         assert schema.key or not is_growing
         number = self.evolve(schema)
@@ -149,7 +155,7 @@ class ParquetTable:
 
         def grown(parts: list[pa.Table]) -> tuple[list[Row], list[Row]]:
             rows = [] if replaces_all else base.to_pylist()
-            return _grow(rows, [state for part in parts for state in part.to_pylist()], schema)
+            return _grow(rows, [state for part in parts for state in part.to_pylist()], schema, tells_all=tells_all)
 
         def again(parts: list[pa.Table]) -> pa.Table | None:
             found = grown(parts)[1] if is_growing else []
@@ -270,7 +276,7 @@ def _fold(base: dict[Key, Row], states: list[Row], schema: TableSchema, *, repla
     return list((rows | upserts).values())
 
 
-def _grow(base: list[Row], states: list[Row], schema: TableSchema) -> tuple[list[Row], list[Row]]:
+def _grow(base: list[Row], states: list[Row], schema: TableSchema, *, tells_all: bool) -> tuple[list[Row], list[Row]]:
     """The rows of a table that does not have all yet with the states laid over, and the keys to read again."""
     counts = Counter(key_of(row, schema.key) for row in base)
     old = _by_key(base, schema.key)
@@ -285,7 +291,7 @@ def _grow(base: list[Row], states: list[Row], schema: TableSchema) -> tuple[list
         source = old.get(source_key)
         if not state[DELETED] and (source or not names):
             rows[key] = {name: (source or {})[name] if name in names else state[name] for name in schema.names}
-        elif not state[DELETED] and origin:
+        elif not state[DELETED] and (origin or tells_all):
             again.append({name: state[name] for name in schema.key})
     return list(rows.values()), again
 

@@ -193,6 +193,12 @@ class ScriptedSource:
         append(self._path, sent)
         return Prepared(done, refused)
 
+    def require_continuity(self, claim: Claim, end: SourcePosition) -> None:
+        """A script loses nothing."""
+
+    def restart(self, claim: Claim, end: SourcePosition) -> Claim:
+        raise DefiniteError("a script loses nothing", "start a new lake in an empty folder")
+
     def drop(self, claim: Claim) -> list[str]:
         name = claim["name"]
         done = []
@@ -252,6 +258,9 @@ class ScriptedSource:
     def window(self, waiting: Waiting = wait_in_silence) -> Iterator[WindowPoint]:
         position = self.now()
         yield WindowPoint(position, self.format(position), {"ordinal": position.ordinal}, is_exact=True)
+
+    def settle(self, tables: Sequence[TableId], waiting: Waiting = wait_in_silence) -> None:
+        """Nothing is ever half written in a script."""
 
     def view(self) -> View:
         return {"ordinal": self.now().ordinal}

@@ -22,6 +22,7 @@ from tailrace.cli import signals as signal_commands
 from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.sizes import parse_duration, parse_size
+from tailrace.settings import SnapshotMode
 
 if TYPE_CHECKING:
     from tailrace.connector.connector import Connector
@@ -80,6 +81,16 @@ SignalTable = Annotated[
 SignalFile = Annotated[
     Path | None, typer.Option(metavar="PATH", help="Lines that are appended to this file are signals.")
 ]
+ChooseMode = Annotated[
+    SnapshotMode,
+    typer.Option(
+        help="How tables get the rows that they have: at once or by windows, once, never, or also after a gap."
+    ),
+]
+ChunkRows = Annotated[
+    int | None,
+    typer.Option(help="How many rows a chunk of a window has. Default: so many that a window takes seconds.", min=1),
+]
 PublishEvery = Annotated[
     float, typer.Option(help="Seconds between two publishes at least; more where they are dear.", min=0.1)
 ]
@@ -90,6 +101,10 @@ LogQuota = Annotated[
         metavar="SIZE", help="How much disk the log may take, as 20GB; at least 64MB. Default: what there is."
     ),
 ]
+LogCompression = Annotated[
+    Compression | None, typer.Option(help="Compress the log; it costs processor time. Default: no.")
+]
+LogSegment = Annotated[str, typer.Option(metavar="SIZE", help="The size of a file of the log; at least 1MB.")]
 Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Tables to leave out, as patterns. Repeatable.")]
 
 
@@ -106,18 +121,16 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     slot: Slot = None,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once during a copy.", min=1)] = 16,
     log_quota: LogQuota = None,
-    log_compression: Annotated[
-        Compression | None, typer.Option(help="Compress the log; it costs processor time. Default: no.")
-    ] = None,
-    log_segment: Annotated[
-        str, typer.Option(metavar="SIZE", help="The size of a file of the log; at least 1MB.")
-    ] = "256MB",
+    log_compression: LogCompression = None,
+    log_segment: LogSegment = "256MB",
     spark_master: SparkMaster = LOCAL,
     spark_conf: SparkConf = None,
     retain: Retain = "7d",
     retain_all: RetainAll = "1h",
     signal_table: SignalTable = None,
     signal_file: SignalFile = None,
+    snapshot_mode: ChooseMode = SnapshotMode.INITIAL,
+    chunk_rows: ChunkRows = None,
 ) -> None:
     """Copy a database into a lake and keep the copy exact.
 
@@ -135,7 +148,9 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             lake,
             tuple(tables or ()),
             tuple(exclude or ()),
-            once=once,
+            once=once or snapshot_mode is SnapshotMode.INITIAL_ONLY,
+            snapshot_mode=snapshot_mode,
+            window_rows=chunk_rows,
             publish_every_seconds=publish_every,
             readers_max=readers,
             log_quota_bytes=None if log_quota is None else parse_size("--log-quota", log_quota, LOG_QUOTA_BYTES_MIN),

@@ -128,6 +128,7 @@ class Applier:
             floor=stamp.position if stamp.position.time_us else replace(stamp.position, time_us=_now_us()),
             in_cuts=self._cut_seq(table, record.copy) is not None,
             definition=record.definition,
+            lacks_rows=record.lacks_rows,
         )
 
     def leave(self, table: TableId) -> None:
@@ -222,7 +223,7 @@ class Applier:
         """
         vouched = last.seq if last and last.tables[str(table)].copy == stamp.copy else 0
         if stamp.seq is not None:
-            self._require_same_history(reader, table, stamp)
+            require_same_history(self._parts.source, reader, table, stamp)
             seq = max(stamp.seq, vouched)
         else:
             seq = max(reader.seq_at(self._parts.source.shown_up_to(stamp.position)), vouched, shown_seq or 0)
@@ -261,16 +262,16 @@ class Applier:
         text = self._parts.source.format(position)
         return ResyncError.of(table, f"the log no longer has what follows {text}")
 
-    def _require_same_history(self, reader: LogReader, table: TableId, stamp: Stamp) -> None:
-        """The transaction a table stands at must be the one the log has under that number."""
-        seq = stamp.seq or 0
-        if not reader.oldest_seq <= seq <= reader.head.seq:
-            return
-        logged = reader.position_of(seq)
-        if logged > stamp.position:
-            text = self._parts.source.format
-            at, found = text(stamp.position), text(logged)
-            raise ResyncError.of(table, f"it is at {at}, where the log has {found}: it is another log")
+
+def require_same_history(source: type[Source], reader: LogReader, table: TableId, stamp: Stamp) -> None:
+    """The transaction a table stands at must be the one the log has under that number."""
+    seq = stamp.seq or 0
+    if not reader.oldest_seq <= seq <= reader.head.seq:
+        return
+    logged = reader.position_of(seq)
+    if logged > stamp.position:
+        at, found = source.format(stamp.position), source.format(logged)
+        raise ResyncError.of(table, f"it is at {at}, where the log has {found}: it is another log")
 
 
 def _now_us() -> int:

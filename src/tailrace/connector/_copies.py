@@ -33,6 +33,7 @@ class RunningCopy:
             settings.tables_in_parallel,
             settings.readers_max,
         )
+        self.tables = frozenset(tables)
         self.snapshot = FullSnapshot(parts.spark, plan)
         self.head_seq = head_seq
         """The log's newest transaction when the copy began: the snapshot shows it and all before."""

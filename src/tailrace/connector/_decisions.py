@@ -111,6 +111,17 @@ def resynced(record: TableRecord, reason: str | None) -> TableRecord:
     return TableRecord(state, reason if record.relation else None, None, record.copy + 1, record.relation)
 
 
+def repaired(record: TableRecord, reason: str) -> TableRecord:
+    """Some of its rows are to be copied again."""
+    return replace(record, state=TableState.RESYNCING, reason=reason, hint=None, copy=record.copy + 1)
+
+
+def stopped(table: TableId, record: TableRecord, signal: str) -> TableRecord:
+    """Its copy was ended by a person."""
+    hint = f"to copy it: tailrace tables resync LAKE {table}"
+    return replace(record, state=TableState.ERRORED, reason=f"signal {signal} stopped its copy", hint=hint)
+
+
 def failed(table: TableId, record: TableRecord, error: TailraceError) -> TableRecord:
     """Stopped by an error."""
     reason = error.message.removeprefix(f"{table}: ")
@@ -121,4 +132,10 @@ def failed(table: TableId, record: TableRecord, error: TailraceError) -> TableRe
 
 def became_live(record: TableRecord, relation: int) -> TableRecord:
     """In a cut."""
-    return TableRecord(TableState.LIVE, copy=record.copy, relation=relation, definition=record.definition)
+    return TableRecord(
+        TableState.LIVE,
+        copy=record.copy,
+        relation=relation,
+        lacks_rows=record.lacks_rows,
+        definition=record.definition,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tailrace.connector._copies import RunningCopy
+from tailrace.connector._copying import Copies
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import Event, SnapshotProgressed, StreamProgressed, TroubleChanged
 from tailrace.errors import TailraceError
@@ -31,16 +31,17 @@ class Pace:
         self._tell = tell
         self._shown_at = 0.0
         self._position = 0
-        self._copy_trouble: TailraceError | None = None
+        self._look_trouble: TailraceError | None = None
         self._told: TroubleChanged | None = None
 
     def trouble(self, error: TailraceError | None) -> None:
-        """What copying struggles with."""
-        self._copy_trouble = error
+        """What a look at the tables struggles with."""
+        self._look_trouble = error
 
-    def tell_trouble(self, copy: RunningCopy | None) -> None:
+    def tell_trouble(self, copies: Copies | None) -> None:
         """Tell what capture or copying struggles with or waits for, when that has changed."""
-        report, copying, wait = self._capture.report, self._copy_trouble, copy.waits_for if copy else None
+        report, wait = self._capture.report, copies.waits_for if copies else None
+        copying = self._look_trouble or (copies.trouble if copies else None)
         now = None
         if report is not None:
             now = TroubleChanged(report.message, report.hint)
@@ -60,17 +61,13 @@ class Pace:
         rest = min((now - begun) * REST_FACTOR, REST_SECONDS_MAX)
         return now if is_behind else max(begun + self._settings.publish_every_seconds, now + rest)
 
-    def show_copy(self, copy: RunningCopy) -> None:
-        self._tell(SnapshotProgressed(copy.progress()))
-
-    def show(
-        self, reader: LogReader, cut: PublishedCut | None, copy: RunningCopy | None, *, is_last: bool = False
-    ) -> None:
+    def show(self, reader: LogReader, cut: PublishedCut | None, copies: Copies, *, is_last: bool = False) -> None:
         elapsed = time.monotonic() - self._shown_at
         if elapsed < SHOW_SECONDS and not is_last:
             return
-        if copy is not None:
-            self.show_copy(copy)
+        progress = copies.progress()
+        if progress is not None:
+            self._tell(SnapshotProgressed(progress))
         head = reader.refresh()
         rate = (head.position - self._position) / elapsed if self._shown_at else 0.0
         self._shown_at, self._position = time.monotonic(), head.position

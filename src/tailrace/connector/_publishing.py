@@ -64,6 +64,8 @@ class LiveTable:
     """The one that the copy was begun under, or has followed to."""
     move: Move | None = None
     """Where to follow next."""
+    lacks_rows: bool = False
+    """It has no other rows than those that changed since it was taken in."""
     is_untidy: bool = False
     """Its files may want upkeep."""
 
@@ -131,10 +133,13 @@ class LiveTable:
         tail = self._tail(reader, upto, shape)
         if isinstance(tail, Tail) and not tail.truncated and not tail.states.num_rows:
             return
-        draft = self.stored.publish(shape.target, stamp, replaces_all=tail.truncated)
-        version = draft.commit(tail.folded(draft.write))
-        self.standing = named(version, stamp)
+        self._fold(tail, shape.target, stamp)
         self.is_untidy = True
+
+    def _fold(self, tail: Tail | ExecutorTail, schema: TableSchema, stamp: Stamp) -> None:
+        is_growing = self.lacks_rows and bool(schema.key)
+        draft = self.stored.publish(schema, stamp, replaces_all=tail.truncated, is_growing=is_growing)
+        self.standing = named(draft.commit(tail.folded(draft.write)), stamp)
 
     def _tail(self, reader: LogReader, upto: int, shape: TableShape) -> Tail | ExecutorTail:
         if reader.bytes_between(self.seq, upto) <= DRIVER_BYTES_MAX:

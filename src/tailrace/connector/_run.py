@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -22,28 +22,29 @@ from tailrace.connector import events
 from tailrace.connector._apply import Applier, LakeParts
 from tailrace.connector._book import TableBook
 from tailrace.connector._control import RunControl, StopRequest
-from tailrace.connector._copies import RunningCopy
+from tailrace.connector._copying import Copies, HowToCopy
 from tailrace.connector._decisions import became_live, failed, resynced
 from tailrace.connector._look import TableLook
 from tailrace.connector._messages import messages_to
 from tailrace.connector._order import order_of
+from tailrace.connector._orders import Orders
 from tailrace.connector._pace import Pace
 from tailrace.connector._preflight import require_ready
+from tailrace.connector._signals import SignalDesk
 from tailrace.connector._spark import lazy_spark, needs_spark
 from tailrace.connector._upkeep import Upkeep
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
-from tailrace.errors import ResyncError, TailraceError, TransientError
-from tailrace.lake.door import TableVersion
+from tailrace.errors import GapError, ResyncError, TailraceError, TransientError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
-from tailrace.model.table_state import COPYING, TableRecord, TableState
-from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Definition, Source
+from tailrace.model.table_state import COPYING, TableState
+from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.source.door import Definition, Source, SourceTable
 from tailrace.spark.session import require_startable
 
 CONSUMER = "lake"
@@ -70,11 +71,7 @@ class Run:
         self._control = control
         self._tell = tell
         self._given_spark = spark
-        self._copy: RunningCopy | None = None
-        self._copy_due = self._look_due = 0.0
-        self._copy_failures = 0
-        self._waiting: dict[TableId, tuple[TableVersion, int | None]] = {}
-        """Tables that have their rows, until the log gets to where they stand; with a transaction they surely have."""
+        self._look_due = 0.0
         self._told_state: ConnectorState | None = None
         self._publish_due = -math.inf
         self._acknowledged = 0
@@ -94,9 +91,6 @@ class Run:
                 # A stop that reaches Spark's JVM before us breaks the batch in hand; nothing was lost by it.
                 if not self._control.is_stopping:
                     raise
-            finally:
-                if self._copy is not None:
-                    self._copy.cancel()
 
     def _open(self, stack: ExitStack) -> None:
         """Everything up to the first batch, the cheap and likely to fail first."""
@@ -118,17 +112,25 @@ class Run:
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
         if needs_spark(chosen, self._book.records, settings.chunk_bytes_max):
             spark.start_soon()
-        self._look = TableLook(settings, source, record.claim, self._book, self._control, self._tell)
-        self._look.take(chosen, self._resume(), starting=True)
+        self._desk = SignalDesk(home, settings.signal_file, _signal_table(settings), source.decode)
+        stack.callback(self._desk.close)
+        self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
+        record = self._look_first(record, chosen)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
         self._parts = LakeParts(spark, home, format_named(record.format), type(source))
         while not (home.log / "head").exists():
-            self._check()
+            self._capture.check()
+            self._pace.tell_trouble(None)
+            self._control.check()
             self._control.wait(POLL_SECONDS)
         self._reader = LogReader(home.log)
         self._applier = Applier(self._parts, settings.tables_in_parallel, self)
         stack.callback(self._applier.close)
+        how = HowToCopy(self._parts, source, record.claim, settings)
+        self._copies = Copies(how, self._book, self._look, self._applier, self._tell)
+        stack.callback(self._copies.cancel)
+        self._orders = Orders(home, self._desk, self._book, self._copies, self._tell)
         self._upkeep = Upkeep(self._parts, settings, self._applier)
         self._find_live()
         self._tell_state()
@@ -141,12 +143,36 @@ class Run:
             home.store_source(record)
         return record
 
+    def _look_first(self, record: SourceRecord, chosen: Sequence[SourceTable]) -> SourceRecord:
+        """Where the source has lost changes and that is allowed, every table is copied again. All of this is written
+        down before anything is taken up behind the gap."""
+
+        def look(record: SourceRecord) -> None:
+            claim = record.claim
+            self._look = TableLook(self._settings, self._source, claim, self._book, self._control, self._tell)
+            self._look.take(chosen, self._resume(), starting=True)
+
+        end = self._resume()
+        try:
+            if end is not None:
+                self._source.require_continuity(record.claim, end)
+            look(record)
+        except GapError as error:
+            if self._settings.snapshot_mode is not SnapshotMode.WHEN_NEEDED or end is None:
+                raise
+            records = {t: r for t, r in self._book.records.items() if r.state in (TableState.LIVE, *COPYING)}
+            self._book.set({table: resynced(each, error.message) for table, each in records.items()})
+            record = replace(record, claim=self._source.restart(record.claim, end))
+            self._home.store_source(record)
+            look(record)
+        return record
+
     def _find_live(self) -> None:
         """Live tables continue from where their last version says they are; one that is not there is copied again."""
         for table in self._book.of_state(TableState.LIVE):
             record, version = self._book[table], self._applier.recover(table)
             if version is not None and version.stamp is not None and version.stamp.copy == record.copy:
-                self._waiting[table] = (version, None)
+                self._copies.waiting[table] = (version, None)
             else:
                 self._book.set({table: resynced(record, "its lake table is not the one that was published")})
 
@@ -156,23 +182,24 @@ class Run:
         if self._control.is_paused:
             self._hold()
         self._take_requests()
+        self._orders.step(self._reader)
         if self._look.is_due():
             self._take_look()
         self._leave()
-        self._finish_copy()
-        self._start_copy()
+        self._copies.step(self._reader)
+        self._tell_state()
         self._join()
         self._publish()
         self._acknowledge()
         is_done = self._settings.once and self._is_caught_up()
         (self._upkeep.finish if is_done else self._upkeep.step)()
-        self._pace.show(self._reader, self._applier.cut, self._copy, is_last=is_done)
+        self._pace.show(self._reader, self._applier.cut, self._copies, is_last=is_done)
         return is_done
 
     def _check(self) -> None:
         """Raise what capture died of, or that we are to stop; tell what it struggles with."""
         self._capture.check()
-        self._pace.tell_trouble(self._copy)
+        self._pace.tell_trouble(self._copies)
         self._control.check()
 
     def _hold(self) -> None:
@@ -228,79 +255,19 @@ class Run:
             record = self._book[live.table]
             if record.state in (TableState.ERRORED, TableState.REMOVED) or record.copy != live.copy:
                 self._applier.leave(live.table)
-        for table, (version, _) in list(self._waiting.items()):
-            record = self._book[table]
-            is_other = version.stamp is None or version.stamp.copy != record.copy
-            if is_other or record.state in (TableState.ERRORED, TableState.REMOVED):
-                del self._waiting[table]
-
-    def _start_copy(self) -> None:
-        """Copy what must be copied, all of it under one snapshot."""
-        pending = self._to_copy()
-        if not pending or self._copy is not None or time.monotonic() < self._copy_due:
-            return
-        for table in list(pending):
-            version = self._applier.recover(table)
-            if version is not None and version.stamp is not None and version.stamp.copy == self._book[table].copy:
-                # We died after it had landed and before that was written down.
-                self._waiting[table] = (version, None)
-                pending.remove(table)
-        if pending:
-            self._book.set({table: self._begun(table) for table in pending})
-            copies = {table: self._book[table].copy for table in pending}
-            head_seq = self._reader.refresh().seq
-            self._copy = RunningCopy(self._parts, self._source, self._settings, copies, head_seq)
-        self._tell_state()
-
-    def _to_copy(self) -> list[TableId]:
-        has_rows = {*self._waiting, *self._applier.tables}
-        return [table for table in self._book.of_state(*COPYING) if table not in has_rows]
-
-    def _begun(self, table: TableId) -> TableRecord:
-        """As its copy begins: its definition was looked at before, so nothing that happens from now on is missed."""
-        record, schema = self._book[table], self._look.defined.get(table)
-        state = TableState.SNAPSHOTTING if record.state is TableState.PENDING else record.state
-        return replace(record, state=state, definition=schema.definition if schema else None)
-
-    def _finish_copy(self) -> None:
-        if self._copy is None or not self._copy.is_done:
-            return
-        copy, self._copy = self._copy, None
-        self._pace.show_copy(copy)
-        for table, version in copy.snapshot.landed.items():
-            record = self._book[table]
-            if record.state in COPYING and version.stamp is not None and version.stamp.copy == record.copy:
-                self._waiting[table] = (version, copy.head_seq)
-        failures = {t: error for t, error in copy.snapshot.failed.items() if self._book[t].state in COPYING}
-        self._book.set({table: failed(table, self._book[table], error) for table, error in failures.items()})
-        if copy.snapshot.landed:
-            positions = [version.stamp.position for version in copy.snapshot.landed.values() if version.stamp]
-            self._tell(events.TablesLanded(list(copy.snapshot.landed), self._source.format(max(positions))))
-        self._copy_ended(copy.error)
-
-    def _copy_ended(self, error: BaseException | None) -> None:
-        self._copy_failures = self._copy_failures + 1 if error else 0
-        if error is None:
-            self._pace.trouble(None)
-        elif isinstance(error, TransientError) and not self._settings.once:
-            seconds = min(RETRY_SECONDS * 2**self._copy_failures, RETRY_SECONDS_MAX)
-            self._copy_due = time.monotonic() + seconds
-            self._pace.trouble(TransientError(f"{error.message}; copying again in {seconds:.0f} s", error.hint))
-        else:
-            raise error
 
     def _join(self) -> None:
         """Tables whose position the log has got to follow it from now on."""
         head = self._reader.refresh()
-        for table, (version, shown_seq) in list(self._waiting.items()):
+        for table, (version, shown_seq) in list(self._copies.waiting.items()):
             stamp, record = version.stamp, self._book[table]
             assert stamp is not None
             if head.ordinal < stamp.position.ordinal:
                 if stamp.seq is None:
                     # All that the log has now is older than the snapshot.
-                    self._waiting[table] = (version, head.seq)
+                    self._copies.waiting[table] = (version, head.seq)
                 continue
-            del self._waiting[table]
+            del self._copies.waiting[table]
             try:
                 self._applier.join(self._reader, table, record, version, shown_seq)
                 self._move(table)
@@ -356,9 +323,9 @@ class Run:
 
     def _acknowledge(self) -> None:
         """Let the log delete what no table and no live read needs any more."""
-        needed = [_needed_after(version, shown_seq) for version, shown_seq in self._waiting.values()]
-        if self._copy is not None:
-            needed.append(self._copy.head_seq)
+        needed = self._copies.needed_after()
+        if self._desk.seq is not None:
+            needed.append(self._desk.seq)
         cut, seq = self._applier.cut, self._applier.seq
         if seq is not None:
             needed.append(min(seq, cut.seq if cut else 0))
@@ -376,7 +343,7 @@ class Run:
 
     def _is_caught_up(self) -> bool:
         """With `once`: whether all that had been committed when the last copy was done is published."""
-        if self._copy is not None or self._waiting or self._to_copy():
+        if not self._copies.is_idle:
             self._target = self._final_seq = None
             return False
         if self._target is None:
@@ -387,7 +354,5 @@ class Run:
         return self._final_seq is not None and self._applier.is_level(self._final_seq, head.ordinal)
 
 
-def _needed_after(version: TableVersion, shown_seq: int | None) -> int:
-    """The last transaction that a table which waits to join is sure to have."""
-    assert version.stamp is not None
-    return shown_seq or 0 if version.stamp.seq is None else version.stamp.seq
+def _signal_table(settings: ConnectorSettings) -> TableId | None:
+    return None if settings.signal_table is None else TableId.parse(settings.signal_table)

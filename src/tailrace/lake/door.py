@@ -129,7 +129,13 @@ class LakeTable(Protocol):
         ...
 
     def publish(
-        self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False, is_growing: bool = False
+        self,
+        schema: TableSchema,
+        stamp: Stamp,
+        *,
+        replaces_all: bool = False,
+        is_growing: bool = False,
+        tells_all: bool = False,
     ) -> Draft:
         """A version that folds in compacted states, a row a key: the schema's columns and `STATE_METADATA`. The table
         takes the schema's shape. Parts are written from states; a key is in one part only.
@@ -145,6 +151,7 @@ class LakeTable(Protocol):
         With `is_growing` the table, which has a key, does not have all its rows yet. A key may be there or not: a whole
         state is its row from now on, a delete that finds none does nothing, and one that takes columns from a row that
         is missing leaves its key without a row (`lake.growing`). Only a key that is there twice is a `ResyncError`.
+        `Draft.again` has the keys of rows that moved; with `tells_all` every key that was left without a row.
         """
         ...
 

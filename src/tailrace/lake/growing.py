@@ -22,11 +22,17 @@ from tailrace.model.change import DELETED, ORIGIN, UNCHANGED
 
 
 def fitting(
-    states: pa.Table, key: Sequence[str], is_there: np.ndarray, are_there: Callable[[pa.Table], np.ndarray]
+    states: pa.Table,
+    key: Sequence[str],
+    is_there: np.ndarray,
+    are_there: Callable[[pa.Table], np.ndarray],
+    *,
+    tells_all: bool = False,
 ) -> tuple[pa.Table, pa.Table]:
     """The states, those that cannot be completed as deletes, and the keys that have to be read again.
 
-    `is_there` says which of the states' keys have a row, and `are_there` which of some keys.
+    `is_there` says which of the states' keys have a row, and `are_there` which of some keys. Where rows are read in
+    another order than the key's, one may come into a range that was read before without moving: `tells_all`.
     """
     partial = states.column(UNCHANGED).is_valid().to_numpy()
     if not partial.any():
@@ -37,7 +43,7 @@ def fitting(
     if moved.any():
         has_row[moved] = are_there(pa.Table.from_struct_array(origins.drop_null()))
     unfit = partial & ~has_row
-    again = states.filter(pa.array(unfit & moved)).select(list(key))
+    again = states.filter(pa.array(unfit if tells_all else unfit & moved)).select(list(key))
     return _deleted(states, pa.array(unfit)), again
 
 

@@ -6,7 +6,9 @@
     LAKE/_tailrace/cuts.jsonl    published cuts
     LAKE/_tailrace/tables.json   the state of every table
     LAKE/_tailrace/requests/     what people asked the connector for and it has not taken up yet
+    LAKE/_tailrace/windows/      rows that were read and are not in a table yet
     LAKE/_tailrace/signals.json  every signal, what became of it, and how far each channel has been read
+    LAKE/_tailrace/snapshots.json  which copies signals asked for, and what is paused
     LAKE/_tailrace/notifications.jsonl  the steps of copies, the last ones
     LAKE/_tailrace/damaged/      what a crash left of a table's newest versions, kept for a person
     LAKE/_tailrace/state.json    the connector's state
@@ -35,6 +37,7 @@ from tailrace.lake.files import sync, write_json
 from tailrace.lake.notifications import Notifications
 from tailrace.lake.requests import Requests
 from tailrace.lake.signals import SignalBook
+from tailrace.lake.snapshots import SnapshotsFile
 from tailrace.lake.table_states import TableStates
 from tailrace.model.table import TableId
 
@@ -65,6 +68,8 @@ class LakeHome:
         self.spark_log = self._own / "spark.log"
         self.messages = self._own / "tailrace.log"
         self.state_file = self._own / "state.json"
+        self.snapshots = SnapshotsFile(self._own / "snapshots.json")
+        self.windows = self._own / "windows"
         self.maintained_file = self._own / "maintained"
         self.cuts = Cuts(self._own / "cuts.jsonl")
         self.tables = TableStates(self._own / "tables.json")

@@ -24,7 +24,7 @@ class Stamp:
     copy: int
     """Which copy of the table this belongs to."""
     seq: int | None = None
-    cursor: Any = None
+    growth: Any = None
     """How far a copy by windows has got; None where the table has all its rows. JSON."""
 
     def is_of(self, named: CutTable) -> bool:
@@ -38,8 +38,8 @@ class Stamp:
             "copy": self.copy,
             "seq": self.seq,
         }
-        if self.cursor is not None:
-            fields["cursor"] = self.cursor
+        if self.growth is not None:
+            fields["growth"] = self.growth
         return json.dumps({"tailrace": fields})
 
     @classmethod
@@ -48,6 +48,6 @@ class Stamp:
         try:
             fields = json.loads(text or "")["tailrace"]
             position = SourcePosition.from_fields(fields["position"])
-            return cls(position, fields["relation"], fields["copy"], fields["seq"], fields.get("cursor"))
+            return cls(position, fields["relation"], fields["copy"], fields["seq"], fields.get("growth"))
         except (ValueError, KeyError, TypeError):
             return None

@@ -43,6 +43,8 @@ class TableRecord:
     """The source's number for the table that was copied; 0 before."""
     is_refused: bool = False
     """The source's definition of the table caused the error: looked at again at every start."""
+    lacks_rows: bool = False
+    """Only what changed since it was taken in is there: a change may concern a row that is not."""
     definition: Mapping[str, Any] | None = field(default=None, repr=False)
     """The source's definition of the table under which its copy was begun, or to which it has followed since. None
     before."""

@@ -160,6 +160,15 @@ class Source(Protocol):
         `resume` are gone."""
         ...
 
+    def require_continuity(self, claim: Claim, end: SourcePosition) -> None:
+        """A `GapError` when changes after `end`, where the log ends, are gone. Only while no capture runs."""
+        ...
+
+    def restart(self, claim: Claim, end: SourcePosition) -> Claim:
+        """After a `GapError`: the claim with which `prepare` and `capture` take up what follows now, in a log that ends
+        at `end`. The caller has every table copied again, and stores the claim before it is used."""
+        ...
+
     def drop(self, claim: Claim) -> list[str]:
         """Remove what `prepare` made, and only that; says what was done, a line each."""
         ...
@@ -205,6 +214,11 @@ class Source(Protocol):
 
         What was read is worth something only if the `with` ends without an error: the source can no longer lose any
         transaction that the state showed. Of what may hold that up, `waiting` hears nothing but that it does."""
+        ...
+
+    def settle(self, tables: Sequence[TableId], waiting: Waiting = wait_in_silence) -> None:
+        """Returns when every transaction has ended that was writing to one of these tables at the call. What the
+        others write is sent, if the table was prepared before."""
         ...
 
     def view(self) -> View:

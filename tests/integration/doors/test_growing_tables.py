@@ -42,8 +42,8 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> LakeTable:
     return found
 
 
-def stamp(seq: int, cursor: Any = None) -> Stamp:
-    return Stamp(SourcePosition(10 * seq, 5), 7, 1, seq, cursor)
+def stamp(seq: int, growth: Any = None) -> Stamp:
+    return Stamp(SourcePosition(10 * seq, 5), 7, 1, seq, growth)
 
 
 def begun(table: LakeTable, rows: Rows) -> LakeTable:
@@ -115,9 +115,9 @@ def test_a_row_that_moved_here_from_a_row_that_is_missing_is_to_be_read_again(ta
     assert content(table) == {2: ("b", "B"), 3: ("c", "C")}
     standing = table.version()
     assert standing is not None
-    assert (standing.number, standing.stamp and standing.stamp.cursor[0]) == (number, "2")
+    assert (standing.number, standing.stamp and standing.stamp.growth[0]) == (number, "2")
     assert standing.stamp is not None
-    assert sorted(standing.stamp.cursor[1]) == [1, 7]
+    assert sorted(standing.stamp.growth[1]) == [1, 7]
 
 
 @pytest.mark.parametrize("change", [state(1, "new", "NEW"), partial(5, "new", origin=1)], ids=["itself", "moved"])

@@ -21,6 +21,7 @@ from tailrace.connector.events import StreamProgressed
 from tailrace.connector.tables import lake_status
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
+from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
@@ -256,9 +257,11 @@ def test_a_copy_that_waits_for_a_transaction_says_so_and_does_not_hold_up_the_ot
     with running(settings, source_of(source), spark) as run, psycopg.connect(source) as blocker:
         run.catch_up()
         execute(source, "create table later (id int primary key)")
+        run.wait_for_state("public.later", TableState.LIVE)
         blocker.execute("insert into doomed values (2)")
         pid = blocker.info.backend_pid
-        run.wait_for(lambda: f"waits for pid {pid} (postgres)" in (run.connector.status().trouble or ""))
+        run.connector.resync(TableId("public", "doomed"))
+        run.wait_for(lambda: f"waits for pid {pid}" in (run.connector.status().trouble or ""))
         execute(source, "delete from good where id = 1")
         run.catch_up()
         assert_equal(source, run.lake, GOOD)
@@ -268,10 +271,9 @@ def test_a_copy_that_waits_for_a_transaction_says_so_and_does_not_hold_up_the_ot
         assert time.monotonic() - started < 10
         blocker.rollback()
         blocker.autocommit = True
-        temporary = "select count(*) from pg_replication_slots where temporary and database = current_database()"
-        assert blocker.execute(temporary).fetchone() == (0,)
+        assert blocker.execute("select count(*) from pg_replication_slots where temporary").fetchone() == (0,)
     with running(settings, source_of(source), spark) as run:
-        run.wait_for_state("public.later", TableState.LIVE)
+        run.wait_for_state("public.doomed", TableState.LIVE, copy=2)
 
 
 def test_a_table_that_waits_to_be_published_is_told_and_does_not_hold_up_the_others(

@@ -17,11 +17,13 @@ from tailrace.lake.growing import fitting
 class GrowingWriter(StatesWriter):
     """Writes states over a base that may have their keys or not."""
 
+    tells_all: bool = False
+
     def _fitting(self, states: pa.Table, places: Places) -> tuple[pa.Table, pa.Table | None]:
         counts = places.counts(states.num_rows)
         if (counts > 1).any():
             raise drifted(self.schema, states, {"is there more than once": counts > 1})
-        return fitting(states, self.schema.key, counts > 0, self._are_there)
+        return fitting(states, self.schema.key, counts > 0, self._are_there, tells_all=self.tells_all)
 
     def _are_there(self, keys: pa.Table) -> np.ndarray:
         return self._find(keys, self.schema.key).counts(keys.num_rows) > 0

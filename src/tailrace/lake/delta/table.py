@@ -6,6 +6,7 @@ them all and the stamp. Spark reads them, as does whoever else reads Delta Lake.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,13 @@ class DeltaTable:
         return DeltaDraft(self._log, base, metadata, stamp, COPY, replaces_all=True, write=write)
 
     def publish(
-        self, schema: TableSchema, stamp: Stamp, *, replaces_all: bool = False, is_growing: bool = False
+        self,
+        schema: TableSchema,
+        stamp: Stamp,
+        *,
+        replaces_all: bool = False,
+        is_growing: bool = False,
+        tells_all: bool = False,
     ) -> DeltaDraft:
         assert schema.key or not is_growing
         base = self._look()
@@ -77,7 +84,7 @@ class DeltaTable:
         if base.foreign is not None:
             raise ResyncError.of(schema.table, f"the lake had drifted from the source: {base.foreign}")
         files = None if replaces_all else tuple(base.files.values())
-        with_key = GrowingWriter if is_growing else StatesWriter
+        with_key = partial(GrowingWriter, tells_all=tells_all) if is_growing else StatesWriter
         writer = with_key if schema.key else CountsWriter
         write = writer(self._path, metadata.fields, schema, self._locator_of(metadata, schema), files)
         return DeltaDraft(self._log, base, metadata, stamp, "PUBLISH", replaces_all=replaces_all, write=write)

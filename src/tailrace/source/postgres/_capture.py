@@ -52,6 +52,8 @@ class Stream:
     publications: tuple[str, ...]
     """The one that sends every kind of change, then the one for inserts, if there is one."""
     timeline: int
+    gap_from: int | None = None
+    """Where the log ended when it was known that what follows is lost: every table is copied again since."""
 
 
 def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
@@ -75,7 +77,8 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
         identity = identify(conn)
         require_identity(writer.identity, identity)
         require_timeline(stream.timeline, identity.timeline)
-        require_continuity(catalog_conn, stream.slot, Lsn(writer.head.ordinal))
+        if writer.head.ordinal != stream.gap_from:
+            require_continuity(catalog_conn, stream.slot, Lsn(writer.head.ordinal))
         writer.abandon_active()
         _start_replication(conn, stream, Lsn(writer.head.ordinal))
         control.report("")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
-from tailrace.errors import DefiniteError, TransientError
+from tailrace.errors import DefiniteError, GapError, TransientError
 from tailrace.source.postgres._connection import connect
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import load
@@ -20,6 +20,7 @@ from tailrace.source.postgres._waiting import Waiter, open_writers
 
 QUERIES = load("replication.sql")
 
+_AFTER_A_GAP = "repair the lake with --snapshot-mode when_needed, or start a new one in an empty folder"
 RELEASE_SECONDS = 10
 
 
@@ -84,14 +85,11 @@ def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
     confirmed."""
     slot = find_slot(conn, name)
     if slot is None or slot.confirmed_flush_lsn is None:
-        raise DefiniteError(
-            f"replication slot {name} is gone: changes since {end} cannot be read any more",
-            "start a new lake in an empty folder",
-        )
+        raise GapError(f"replication slot {name} is gone: changes since {end} cannot be read any more", _AFTER_A_GAP)
     if slot.wal_status == "lost":
-        raise DefiniteError(
+        raise GapError(
             f"replication slot {name} was invalidated: the server removed WAL we had not read",
-            "raise max_slot_wal_keep_size, then start a new lake in an empty folder",
+            f"raise max_slot_wal_keep_size; then {_AFTER_A_GAP}",
         )
     return slot.confirmed_flush_lsn
 
@@ -101,10 +99,10 @@ def require_continuity(conn: psycopg.Connection, name: str, end: Lsn) -> None:
     the process that confirms: the slot moves while another one does."""
     confirmed = require_slot(conn, name, end)
     if end and confirmed > end:
-        raise DefiniteError(
+        raise GapError(
             f"slot {name} is confirmed up to {confirmed}, our log ends at {end}: "
             "another process read from it and those changes are lost",
-            "start a new lake in an empty folder with a slot of its own",
+            f"let nothing else read from it; then {_AFTER_A_GAP}",
         )
 
 

@@ -62,6 +62,7 @@ from tailrace.source.postgres._publication import (
     require_publication,
     use_publication,
 )
+from tailrace.source.postgres._settling import settle
 from tailrace.source.postgres._signal_table import SignalTable, without_signals
 from tailrace.source.postgres._slot import (
     create_slot,
@@ -69,6 +70,7 @@ from tailrace.source.postgres._slot import (
     exported_snapshot,
     find_ready_slot,
     find_slot,
+    require_continuity,
     require_slot,
     require_slot_name,
 )
@@ -192,7 +194,11 @@ class PostgresSource(Source):
         done = []
         waiter = Waiter(self._kept, waiting)
         with session(self._dsn) as conn:
-            if resume is not None:
+            if resume is not None and claim.get("gap_from") == resume.ordinal:
+                # What the slot has not sent us is lost anyway.
+                if claim["owns_slot"] and drop_slot(conn, slot):
+                    done.append(f"slot {slot}, which had lost changes, dropped")
+            elif resume is not None:
                 # What another process may have read from it is for capture to find out, which knows the log's end.
                 require_slot(conn, slot, Lsn(resume.ordinal))
             infos = self._found(conn, tables)
@@ -218,6 +224,14 @@ class PostgresSource(Source):
                 done.append(f"slot {slot} holds the WAL from {create_slot(self._dsn, slot, waiter)} on")
         return Prepared(done, refused)
 
+    def require_continuity(self, claim: Claim, end: SourcePosition) -> None:
+        if claim.get("gap_from") != end.ordinal:
+            with session(self._dsn) as conn:
+                require_continuity(conn, claim["slot"], Lsn(end.ordinal))
+
+    def restart(self, claim: Claim, end: SourcePosition) -> Claim:
+        return {**claim, "gap_from": end.ordinal}
+
     def drop(self, claim: Claim) -> list[str]:
         done = []
         with session(self._dsn) as conn:
@@ -232,7 +246,9 @@ class PostgresSource(Source):
         return done
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
-        stream = _capture.Stream(self._dsn, claim["slot"], publications(claim), claim["timeline"])
+        stream = _capture.Stream(
+            self._dsn, claim["slot"], publications(claim), claim["timeline"], claim.get("gap_from")
+        )
         _capture.run(stream, log, control)
 
     def now(self) -> SourcePosition:
@@ -266,6 +282,11 @@ class PostgresSource(Source):
 
     def window(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[WindowPoint]:
         return _views.window(self._dsn, waiting)
+
+    def settle(self, tables: Sequence[TableId], waiting: Waiting = wait_in_silence) -> None:
+        with session(self._dsn) as conn:
+            relations = [info.relation for info in self._found(conn, tables)]
+        settle(self._kept, relations, waiting)
 
     def view(self) -> View:
         return self._kept.ask(_views.read_view)

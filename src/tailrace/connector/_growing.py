@@ -1,0 +1,135 @@
+"""A lake table that is filled by windows and follows the log meanwhile.
+
+What holds after every version: each row equals the source's row at the table's transaction; a row that is missing lies
+in a range that no window has brought yet. So a change of a row that is not there needs nothing, and a window needs only
+to bring its rows to the table's transaction: those that the state it was read under does not show yet are replayed.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tailrace.changes.reconcile import reconciled
+from tailrace.changes.tail import Tail, unseen_tail
+from tailrace.connector._publishing import DRIVER_DECODED_BYTES_MAX, LiveTable, Move, named
+from tailrace.errors import TransientError
+from tailrace.failpoint import failpoint
+from tailrace.lake.door import Draft, Part, TableVersion, WritePart
+from tailrace.lake.stamp import Stamp
+from tailrace.log.reader import LogReader
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableSchema
+from tailrace.snapshot.growth import Growth
+from tailrace.snapshot.windows import Staged, TableWindow, read_staged
+from tailrace.spark.compaction import ExecutorTail
+from tailrace.spark.tasks import on_executors
+
+EXECUTORS_ROWS_MIN = 50_000
+"""Fewer rows of a window are reconciled and written right here."""
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """The transactions that a window's state does not show, of those up to the table's."""
+
+    seqs: np.ndarray
+    is_exact: bool
+    """Otherwise some of them may be shown."""
+
+    def settled(self, upto: int) -> int:
+        """The last transaction up to `upto` such that it and all before it are shown."""
+        return int(self.seqs.min()) - 1 if len(self.seqs) else upto
+
+
+@dataclass
+class GrowingTable(LiveTable):
+    """One thread at a time."""
+
+    growth: Growth = field(default_factory=lambda: Growth(None))
+    durable_seq: int = 0
+    """The last transaction that is sure to be in the table also after a power cut."""
+    stamp: Stamp | None = None
+    """Its newest version's."""
+
+    def landed(self) -> TableVersion:
+        """The version that has every row."""
+        return TableVersion(self.standing.version, self.stamp)
+
+    def make_durable(self) -> None:
+        super().make_durable()
+        self.durable_seq = self.seq
+
+    def add(self, reader: LogReader, window: TableWindow, unseen: Unseen, upto: int, position: SourcePosition) -> None:
+        """Bring the table to transaction `upto` and the window's rows with it. One version for each.
+
+        A transient error when the table's shape is not the one that the window was read with."""
+        if upto < self.seq:
+            raise TransientError(f"{self.table} is ahead of what was read", table=str(self.table))
+        if window.is_moved:
+            self.move = Move(window.schema, position)
+        self.apply(reader, upto, position)
+        growth = self.growth.with_window(window.done, window.rows)
+        growth = growth.without_again(window.again) if window.again is not None else growth
+        stamp = Stamp(position, self.relation, self.copy, self.seq)
+        self._tried(lambda: self._add(reader, window, unseen, growth, stamp))
+        failpoint("window.published")
+
+    def _add(self, reader: LogReader, window: TableWindow, unseen: Unseen, growth: Growth, stamp: Stamp) -> None:
+        self._require_standing()
+        self._require_shape(window.schema)
+        tail = unseen_tail(reader, window.schema, unseen.seqs, self.decode, DRIVER_DECODED_BYTES_MAX)
+        staged = [] if tail is not None and tail.truncated else window.staged
+        draft = self.stored.publish(window.schema, stamp, is_growing=True, tells_all=bool(self.growth.order))
+        folded = self._folded(staged, _Folding(window.schema, _blob(tail), unseen.is_exact, draft.write))
+        for _, again in folded:
+            growth = growth.with_again(again)
+        self._commit(draft, [part for part, _ in folded], growth, stamp)
+        self.is_untidy = True
+
+    def _require_shape(self, schema: TableSchema) -> None:
+        """The rows were read in the table's shape. It has another one when the source changed it in between."""
+        found = {(column.name, column.type) for column in self.stored.columns(self.standing.version)}
+        if found != {(column.name, column.type) for column in schema.columns}:
+            raise TransientError(f"{self.table} changed its shape while it was read", table=str(self.table))
+
+    def _folded(self, staged: Sequence[Staged], fold: _Folding) -> list[tuple[Part, pa.Table | None]]:
+        if len(staged) < 2 or sum(each.rows for each in staged) < EXECUTORS_ROWS_MIN:
+            return [fold(each) for each in staged]
+        return on_executors(self.spark.get(), staged, len(staged), fold)
+
+    def _fold(self, tail: Tail | ExecutorTail, schema: TableSchema, stamp: Stamp) -> None:
+        draft = self.stored.publish(
+            schema, stamp, replaces_all=tail.truncated, is_growing=True, tells_all=bool(self.growth.order)
+        )
+        self._commit(draft, tail.folded(draft.write), self.growth, stamp)
+
+    def _commit(self, draft: Draft, parts: list[Part], growth: Growth, stamp: Stamp) -> None:
+        """Rows and how far the copy is, in one version. Without a cursor, the table is whole."""
+        growth = growth.with_again(draft.again(parts))
+        stamp = replace(stamp, growth=None if growth.is_whole else growth.to_json())
+        self.standing = named(draft.commit(parts, stamp), stamp)
+        self.growth, self.stamp = growth, stamp
+
+
+@dataclass(frozen=True)
+class _Folding:
+    """Reconciles and writes one chunk; travels to executors."""
+
+    schema: TableSchema
+    states: bytes | None
+    is_exact: bool
+    write: WritePart
+
+    def __call__(self, staged: Staged) -> tuple[Part, pa.Table | None]:
+        states = pickle.loads(self.states) if self.states is not None else None
+        found = reconciled(read_staged(staged), states, self.schema, is_exact=self.is_exact)
+        return self.write(found.states.to_batches()), found.again
+
+
+def _blob(tail: Tail | None) -> bytes | None:
+    return None if tail is None else pickle.dumps(tail.states)

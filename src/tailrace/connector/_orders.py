@@ -1,0 +1,202 @@
+"""What signals ask for, carried out: copies begun, paused, continued and stopped, and told of step by step.
+
+An order is done when each of its tables has the copy that was asked for, or cannot have it. Everything that is needed
+to go on with it after a crash is on disk before it takes effect.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from tailrace.connector._book import TableBook
+from tailrace.connector._copying import Copies
+from tailrace.connector._decisions import repaired, resynced, stopped
+from tailrace.connector._signals import OpenSignal, SignalDesk
+from tailrace.connector.events import CopyNotified, Event
+from tailrace.lake.home import LakeHome
+from tailrace.lake.snapshots import ALL_PAUSED, OrderedCopies
+from tailrace.log.reader import LogReader
+from tailrace.model.notification import CopyStep, Notification
+from tailrace.model.signal import SignalState
+from tailrace.model.table import TableId
+from tailrace.model.table_state import COPYING, TableState
+from tailrace.snapshot.signals import (
+    ExecuteSnapshot,
+    Log,
+    PauseSnapshot,
+    ResumeSnapshot,
+    StopSnapshot,
+    choose,
+    match,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Orders:
+    """One thread."""
+
+    def __init__(
+        self, home: LakeHome, desk: SignalDesk, book: TableBook, copies: Copies, tell: Callable[[Event], None]
+    ) -> None:
+        self._file = home.snapshots
+        self._desk = desk
+        self._book = book
+        self._copies = copies
+        self._tell = tell
+        self._state = self._file.load()
+        self._told: dict[TableId, tuple[int, int]] = {}
+        """How far tables were when that was told."""
+        self._open = {signal.id: signal for signal in desk.open_signals()}
+        copies.is_paused = self._is_paused
+
+    def step(self, reader: LogReader) -> None:
+        """Take what has arrived, and see what has become of the rest."""
+        self._open |= {signal.id: signal for signal in self._desk.take(reader)}
+        for signal in list(self._open.values()):
+            match signal.order:
+                case ExecuteSnapshot():
+                    self._execute(signal, signal.order)
+                case PauseSnapshot(tables):
+                    self._pause(signal, tables)
+                case ResumeSnapshot(tables):
+                    self._resume(signal, tables)
+                case StopSnapshot(tables):
+                    self._stop(signal, tables)
+                case Log(message):
+                    logger.info("signal", extra={"signal": signal.id, "text": message})
+                    self._end(signal, SignalState.DONE, None)
+
+    def _execute(self, signal: OpenSignal, order: ExecuteSnapshot) -> None:
+        ordered = self._state.orders.get(signal.id)
+        if ordered is None:
+            ordered = self._begin(signal, order)
+        if ordered is not None:
+            self._ask(signal, order, ordered)
+            self._finish(signal, order, ordered)
+
+    def _begin(self, signal: OpenSignal, order: ExecuteSnapshot) -> OrderedCopies | None:
+        """Choose the tables and write down which copy of each is the answer."""
+        records = self._book.records
+        choice = choose(order, [table for table, record in records.items() if record.state is not TableState.REMOVED])
+        missing = f"no table matches {', '.join(choice.unmatched)}" if choice.unmatched else None
+        if not choice.tables:
+            self._notify(CopyStep.SKIPPED, signal, text=missing)
+            self._end(signal, SignalState.DONE, missing)
+            return None
+        copies = {}
+        for table in (each.table for each in choice.tables):
+            # One whose copy has not begun answers as it is.
+            is_new = records[table].state is TableState.PENDING
+            copies[str(table)] = records[table].copy + (0 if is_new else 1)
+        ordered = OrderedCopies(copies)
+        self._store(signal, ordered)
+        self._notify(CopyStep.STARTED, signal, text=missing)
+        return ordered
+
+    def _ask(self, signal: OpenSignal, order: ExecuteSnapshot, ordered: OrderedCopies) -> None:
+        """Tell tables that have not been told: also after a crash between two of these lines."""
+        records = self._book.records
+        wanted = {table: ordered.copies[str(table)] for table in records if str(table) in ordered.copies}
+        late = [table for table, copy in wanted.items() if records[table].copy < copy]
+        self._copies.at_once |= set(late) if order.kind == "blocking" else set()
+        chosen = choose(order, list(wanted)).tables
+        self._copies.surrogate_keys |= {each.table: each.surrogate_key for each in chosen if each.surrogate_key}
+        # Of a table that is not whole, all rows are read.
+        parts = {each.table: each.condition for each in chosen if each.condition}
+        parts = {t: text for t, text in parts.items() if t not in late or records[t].state is TableState.LIVE}
+        self._copies.conditions |= parts
+        reason = f"signal {signal.id} asked for it"
+        self._book.set({t: (repaired if t in parts else resynced)(records[t], reason) for t in late})
+        for table in wanted:
+            brought = self._copies.brought.get(table, (0, 0))
+            if records[table].state in COPYING and self._told.get(table) != brought and brought[0]:
+                self._told[table] = brought
+                self._notify(CopyStep.IN_PROGRESS, signal, str(table))
+        rows = sum(self._told.get(table, (0, 0))[0] for table in wanted)
+        progress = f"{rows:,} rows so far" if rows else None
+        is_paused = any(self._state.is_paused(table) for table in wanted if records[table].state in COPYING)
+        self._desk.set(signal.id, SignalState.PAUSED if is_paused else SignalState.RUNNING, progress)
+
+    def _finish(self, signal: OpenSignal, order: ExecuteSnapshot, ordered: OrderedCopies) -> None:
+        """Tell of tables that have ended; the last one ends the signal."""
+        ended: dict[str, str | None] = {}
+        for table, record in self._book.records.items():
+            copy = ordered.copies.get(str(table))
+            if copy is None or record.copy < copy:
+                continue
+            if record.state is TableState.LIVE or record.copy > copy:
+                ended[str(table)] = None
+            elif record.state in (TableState.ERRORED, TableState.REMOVED):
+                ended[str(table)] = record.reason or "it is no longer chosen"
+        for name in [each for each in ended if each not in ordered.told]:
+            step = CopyStep.TABLE_COMPLETED if ended[name] is None else CopyStep.ABORTED
+            self._notify(step, signal, name, ended[name])
+            ordered = replace(ordered, told=(*ordered.told, name))
+            self._store(signal, ordered)
+        if len(ended) == len(ordered.copies):
+            wrong = [f"{name}: {reason}" for name, reason in ended.items() if reason is not None]
+            done = len(ended) - len(wrong)
+            unmatched = choose(order, list(self._book.records)).unmatched
+            missing = [f"no table matches {each}" for each in unmatched]
+            result = "; ".join([f"{done} of {len(ended)} tables copied", *wrong, *missing])
+            self._notify(CopyStep.COMPLETED, signal, text=result)
+            self._end(signal, SignalState.FAILED if wrong else SignalState.DONE, result)
+
+    def _pause(self, signal: OpenSignal, tables: tuple[str, ...]) -> None:
+        found, missing = self._named(tables)
+        paused = self._state.paused | (set(map(str, found)) if tables else {ALL_PAUSED})
+        self._state = replace(self._state, paused=frozenset(paused))
+        self._file.store(self._state)
+        self._notify(CopyStep.PAUSED, signal, text=missing)
+        self._end(signal, SignalState.DONE, missing or "copies are paused")
+
+    def _resume(self, signal: OpenSignal, tables: tuple[str, ...]) -> None:
+        found, missing = self._named(tables)
+        kept = self._state.paused - set(map(str, found)) if tables else frozenset[str]()
+        self._state = replace(self._state, paused=kept)
+        self._file.store(self._state)
+        self._notify(CopyStep.RESUMED, signal, text=missing)
+        self._end(signal, SignalState.DONE, missing or "copies go on")
+
+    def _stop(self, signal: OpenSignal, tables: tuple[str, ...]) -> None:
+        """A table that is being copied stays as it is in the last cut that has it, until it is copied again."""
+        found, missing = self._named(tables)
+        records = self._book.records
+        chosen = [table for table in (found if tables else records) if records[table].state in COPYING]
+        self._book.set({table: stopped(table, records[table], signal.id) for table in chosen})
+        for table in chosen:
+            self._notify(CopyStep.ABORTED, signal, str(table), f"signal {signal.id} stopped it")
+        for other in [each for each in self._open.values() if isinstance(each.order, ExecuteSnapshot)]:
+            ordered = self._state.orders.get(other.id)
+            if ordered is not None and set(ordered.copies) - set(ordered.told) <= set(map(str, chosen)):
+                self._end(other, SignalState.STOPPED, f"signal {signal.id} stopped it")
+        self._end(signal, SignalState.DONE, missing or f"{len(chosen)} tables stopped")
+
+    def _is_paused(self, table: TableId) -> bool:
+        return self._state.is_paused(table)
+
+    def _named(self, patterns: tuple[str, ...]) -> tuple[list[TableId], str | None]:
+        found, missing = match(patterns, list(self._book.records))
+        return found, f"no table matches {', '.join(missing)}" if missing else None
+
+    def _store(self, signal: OpenSignal, ordered: OrderedCopies | None) -> None:
+        self._state = self._state.with_order(signal.id, ordered)
+        self._file.store(self._state)
+
+    def _end(self, signal: OpenSignal, state: SignalState, result: str | None) -> None:
+        self._desk.set(signal.id, state, result)
+        self._open.pop(signal.id, None)
+        if signal.id in self._state.orders:
+            for name in self._state.orders[signal.id].copies:
+                table = TableId.parse(name)
+                self._copies.conditions.pop(table, None)
+                self._copies.surrogate_keys.pop(table, None)
+            self._store(signal, None)
+
+    def _notify(self, step: CopyStep, signal: OpenSignal, table: str | None = None, text: str | None = None) -> None:
+        brought = self._copies.brought.get(TableId.parse(table), (0, 0)) if table is not None else (0, 0)
+        self._tell(CopyNotified(Notification(step, time.time_ns() // 1000, signal.id, table, *brought, text)))

@@ -1,0 +1,87 @@
+"""How far a copy by windows has got. It travels in the stamp of every version that the copy makes, so the rows and what
+is known of them cannot disagree: whoever opens the table after a crash continues there.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from tailrace.source.door import Cursor
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The rows up to `done` are in; those up to `last` will be. What came after `last`, the stream brings."""
+
+    last: Cursor | None
+    """The greatest key when the copy began; None when there were no rows."""
+    done: Cursor | None = None
+    """None before the first window."""
+    again: pa.Table | None = None
+    """Keys of rows that came without all of their columns, and must be read from the source again."""
+    order: tuple[str, ...] = ()
+    """Columns that rows are read in the order of, instead of the key."""
+    condition: str | None = None
+    """Which rows are read; the table had all of them when this began."""
+    rows: int = 0
+    """So many rows were read."""
+    windows: int = 0
+    """So many groups of rows are in. One is needed also where there were no rows: until the table has followed the log
+    beyond the state that the copy began under, it may lack rows that were deleted in between."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.windows > 0 and self.done == self.last and self.again is None
+
+    def with_window(self, done: Cursor | None, rows: int) -> Growth:
+        """After some more rows were read."""
+        return replace(self, done=done, rows=self.rows + rows, windows=self.windows + 1)
+
+    def with_again(self, keys: pa.Table | None) -> Growth:
+        """With some more to be read again."""
+        if keys is None or not keys.num_rows:
+            return self
+        return replace(self, again=keys if self.again is None else pa.concat_tables([self.again, keys]))
+
+    def without_again(self, keys: pa.Table) -> Growth:
+        """After the first ones, which these are, were read again."""
+        assert self.again is not None
+        left = self.again.slice(keys.num_rows)
+        return replace(self, again=left if left.num_rows else None)
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "last": self.last,
+            "done": self.done,
+            "order": self.order,
+            "condition": self.condition,
+            "rows": self.rows,
+            "windows": self.windows,
+        }
+        if self.again is not None:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, self.again.schema) as writer:
+                writer.write_table(self.again)
+            found["again"] = base64.b64encode(sink.getvalue().to_pybytes()).decode()
+        return found
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Growth:
+        again = pa.ipc.open_stream(base64.b64decode(found["again"])).read_all() if "again" in found else None
+        return cls(
+            _cursor(found["last"]),
+            _cursor(found["done"]),
+            again,
+            tuple(found["order"]),
+            found["condition"],
+            found["rows"],
+            found["windows"],
+        )
+
+
+def _cursor(found: list[str] | None) -> Cursor | None:
+    return None if found is None else tuple(found)

@@ -1,0 +1,264 @@
+"""Windows: the next rows of some tables, read in the order of their keys under one brief state of the source.
+
+    state ─ describe ─ plan chunks by key ─ read them in parallel, each into a file ─ the state ends
+
+Seconds, not hours: how many rows a group takes follows from how long the last one took. Nothing of it counts before its
+rows are reconciled with the log and published. What a crash leaves are files, which the next copy deletes.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from tailrace.errors import DefiniteError, ResyncError, TailraceError
+from tailrace.model.change import row_schema
+from tailrace.model.position import START, SourcePosition
+from tailrace.model.table import TableId, TableSchema
+from tailrace.source.door import (
+    Chunk,
+    Claim,
+    Cursor,
+    Definition,
+    Source,
+    SourceTable,
+    Waiting,
+    WindowPoint,
+    wait_in_silence,
+)
+from tailrace.spark.chunks import tasks_at_once
+from tailrace.spark.session import LazySession
+from tailrace.spark.tasks import on_executors
+
+GROUP_SECONDS = 2.0
+"""How long a state of the source is held, about."""
+ROWS_FIRST = 20_000
+"""In the first chunks of a table, before anything is known of it."""
+ROWS_MAX = 1_000_000
+CHUNK_BYTES_MAX = 48 << 20
+"""Of rows as they are in memory: a chunk is reconciled in one piece."""
+CHUNKS_A_TASK = 2
+TABLES_MAX = 64
+HERE_ROWS_MAX = 20_000
+"""Handing out fewer rows than this takes longer than reading them here."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be read next of one table."""
+
+    table: TableId
+    copy: int
+    between: tuple[Cursor | None, Cursor | None]
+    """Rows after the first key and up to the second; none if they are equal."""
+    definition: Definition | None
+    """The one that its copy has followed to."""
+    again: pa.Table | None = None
+    """Keys of rows to be read again, instead."""
+    order: tuple[str, ...] = ()
+    """Columns to go by instead of the key."""
+    condition: str | None = None
+    """Which of the rows."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A chunk's rows in a file."""
+
+    path: Path
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class TableWindow:
+    """What was read of one table."""
+
+    copy: int
+    schema: TableSchema
+    is_moved: bool
+    """Its definition is not the wanted one any more."""
+    staged: tuple[Staged, ...]
+    done: Cursor | None
+    """The rows up to this key were read."""
+    again: pa.Table | None
+    """Or nothing but the rows with these keys was read."""
+
+    @property
+    def rows(self) -> int:
+        return sum(each.rows for each in self.staged)
+
+
+@dataclass
+class Group:
+    """What was read under one state of the source."""
+
+    point: WindowPoint
+    folder: Path
+    tables: dict[TableId, TableWindow] = field(default_factory=dict)
+    failed: dict[TableId, TailraceError] = field(default_factory=dict)
+    position: SourcePosition = START
+    """At this, the log has all that the state shows, and all that the tables' definitions say."""
+    seconds: float = 0.0
+    """How long the state was held."""
+
+    def forget(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One chunk to be read; travels to an executor."""
+
+    table: TableId
+    chunk: Chunk
+    schema: TableSchema
+    path: Path
+
+
+class WindowReader:
+    """Reads groups, one at a time. `chunk_rows` fixes how many rows a chunk has."""
+
+    def __init__(
+        self,
+        source: Source,
+        claim: Claim,
+        spark: LazySession,
+        folder: Path,
+        readers_max: int,
+        chunk_rows: int | None = None,
+    ) -> None:
+        self._source = source
+        self._claim = claim
+        self._spark = spark
+        self._folder = folder
+        self._readers_max = readers_max
+        self._chunk_rows = chunk_rows
+        self._rows: dict[TableId, int] = {}
+        self._number = 0
+        self.seconds_max = 0.0
+        """The longest that a state of the source was held."""
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def read(self, wanted: Sequence[Wanted], waiting: Waiting = wait_in_silence) -> Group:
+        """The next chunks of the first of the tables, as many as are worth a group. A table that cannot be read is in
+        `failed`; a transient error breaks off the group."""
+        self._number += 1
+        folder = self._folder / str(self._number)
+        folder.mkdir(parents=True)
+        with self._source.window(waiting) as point:
+            begun = time.monotonic()
+            group = Group(point, folder)
+            self._read(group, wanted[:TABLES_MAX])
+            group.seconds = time.monotonic() - begun
+        self.seconds_max = max(self.seconds_max, group.seconds)
+        self._adapt(group)
+        return group
+
+    def _read(self, group: Group, wanted: Sequence[Wanted]) -> None:
+        found = self._source.describe([each.table for each in wanted])
+        defined = self._source.define(self._claim, {each.table: each.definition for each in wanted})
+        room, rows = float(self._tasks() * CHUNKS_A_TASK), 0
+        tasks: list[_Task] = []
+        for each in wanted:
+            if room <= 0:
+                break
+            try:
+                table, schema = ready(each.table, found, defined), defined[each.table]
+                window, chunks = self._plan(group.point, each, table, schema, max(1, math.ceil(room)))
+            except TailraceError as error:
+                group.failed[each.table] = error
+                continue
+            group.tables[each.table] = window
+            paths = (group.folder / f"{len(tasks) + number}.arrow" for number in range(len(chunks)))
+            tasks += [_Task(each.table, chunk, schema, path) for chunk, path in zip(chunks, paths, strict=False)]
+            rows += min(table.rows_estimated, self._rows_of(each.table) * len(chunks))
+            room -= len(chunks) * min(1.0, max(0.05, table.rows_estimated / self._rows_of(each.table)))
+        self._stage(group, tasks, rows)
+        # After the last row was read: what empties a table shows at once, whatever state it is read under.
+        group.position = max(group.point.position, self._source.now())
+
+    def _plan(
+        self, point: WindowPoint, wanted: Wanted, table: SourceTable, schema: TableSchema, count: int
+    ) -> tuple[TableWindow, list[Chunk]]:
+        """What to read of one table; its files are not there yet. Rows that are read again have a group of their own: a
+        key must not be in two chunks of one."""
+        after, last = wanted.between
+        is_moved = wanted.definition != schema.definition
+        if wanted.again is not None:
+            window = TableWindow(wanted.copy, schema, is_moved, (), after, wanted.again)
+            return window, [self._source.chunk_of_keys(table, wanted.again)]
+        chunks: list[Chunk] = []
+        if after != last:
+            rows = self._rows_of(table.table)
+            chunks = self._source.key_chunks(point, table, (after, last), rows, count, wanted.order)
+        done = chunks[-1].upto if len(chunks) == count else last
+        if wanted.condition is not None:
+            chunks = [self._source.filtered(chunk, wanted.condition) for chunk in chunks]
+        return TableWindow(wanted.copy, schema, is_moved, (), done, None), chunks
+
+    def _stage(self, group: Group, tasks: Sequence[_Task], rows: int) -> None:
+        """Read the chunks into their files: here where they are small, else on executors."""
+        source, point = self._source, group.point
+
+        def stage(task: _Task) -> tuple[TableId, Staged]:
+            return task.table, _staged(source, point, task)
+
+        if rows <= HERE_ROWS_MAX or len(tasks) < 2:
+            found = [stage(task) for task in tasks]
+        else:
+            found = on_executors(self._spark.get(), tasks, min(len(tasks), self._readers_max), stage)
+        for table, window in group.tables.items():
+            staged = tuple(each for of, each in found if of == table and each.rows)
+            group.tables[table] = replace(window, staged=staged)
+
+    def _adapt(self, group: Group) -> None:
+        """Let the next group take about as long as it should."""
+        factor = min(4.0, max(0.25, GROUP_SECONDS / max(0.01, group.seconds)))
+        for table, window in group.tables.items():
+            width = sum(each.bytes for each in window.staged) / max(1, window.rows)
+            most = min(ROWS_MAX, int(CHUNK_BYTES_MAX / max(1.0, width)))
+            self._rows[table] = max(100, min(most, int(self._rows_of(table) * factor)))
+
+    def _rows_of(self, table: TableId) -> int:
+        return self._chunk_rows or self._rows.get(table, ROWS_FIRST)
+
+    def _tasks(self) -> int:
+        spark = self._spark.started
+        at_once = tasks_at_once(spark) if spark is not None else 2
+        return min(self._readers_max, at_once or self._readers_max)
+
+
+def ready(table: TableId, found: Mapping[TableId, SourceTable], defined: Mapping[TableId, TableSchema]) -> SourceTable:
+    """The table as it is described; a definite error if it cannot be copied by its key."""
+    if table not in found or table not in defined:
+        hint = f"leave it out with --exclude {table}"
+        raise DefiniteError(f"table {table} is gone from the source", hint, str(table))
+    problem = found[table].problem
+    if problem is not None:
+        raise DefiniteError(problem.message, problem.hint, str(table))
+    if not defined[table].key:
+        raise ResyncError.of(table, "it has no key any more")
+    return found[table]
+
+
+def _staged(source: Source, point: WindowPoint, task: _Task) -> Staged:
+    rows = size = 0
+    with pa.OSFile(str(task.path), "wb") as sink, pa.ipc.new_file(sink, row_schema(task.schema)) as writer:
+        for batch in source.read_chunk(point, task.chunk, task.schema):
+            writer.write_batch(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+    return Staged(task.path, rows, size)
+
+
+def read_staged(staged: Staged) -> pa.Table:
+    """The rows of a chunk."""
+    with pa.memory_map(str(staged.path)) as source:
+        return pa.ipc.open_file(source).read_all()

@@ -1,0 +1,39 @@
+"""Waiting for transactions that had begun to write to a table before its changes were sent.
+
+Such a transaction shows neither in a state taken while it runs nor, as far as it was early, in the stream. A lock that
+a write takes is held until its transaction ends, so the locks of one moment tell which transactions those are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import psycopg
+
+from tailrace.source.door import Problem, Waiting
+from tailrace.source.postgres._connection import KeptConnection
+from tailrace.source.postgres._queries import load
+
+QUERIES = load("settling.sql")
+TURN_SECONDS = 0.2
+
+Writers = dict[str, int | None]
+"""Transactions, each with the process that runs it; none where it is prepared."""
+
+
+def settle(asked: KeptConnection, relations: Sequence[int], waiting: Waiting) -> None:
+    """Returns when every transaction has ended that was writing to one of the tables at the call."""
+
+    def writers(conn: psycopg.Connection) -> Writers:
+        return dict(conn.execute(QUERIES["writers"], {"relations": list(relations)}).fetchall())
+
+    left = asked.ask(writers)
+    while left:
+        pids = sorted(pid for pid in left.values() if pid is not None)
+        who = ", ".join(f"pid {pid}" for pid in pids) or "a prepared transaction"
+        ends = " ".join(f"select pg_terminate_backend({pid});" for pid in pids) or "see pg_prepared_xacts"
+        waiting(Problem(f"a copy waits for {who}, which wrote to the table", f"let it end, or end it: {ends}"))
+        time.sleep(TURN_SECONDS)
+        still = asked.ask(writers)
+        left = {each: pid for each, pid in left.items() if each in still}
