@@ -151,7 +151,8 @@ class WindowReader:
         `failed`; a transient error breaks off the group."""
         self._number += 1
         folder = self._folder / str(self._number)
-        folder.mkdir(parents=True)
+        for each in (self._folder, folder):
+            each.mkdir(0o700, exist_ok=True)
         with self._source.window(waiting) as point:
             begun = time.monotonic()
             group = Group(point, folder)
