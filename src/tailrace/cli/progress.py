@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from tailrace.cli.sizes import size_text
@@ -32,9 +32,9 @@ class TerminalProgress:
         self._bars = Progress(
             TextColumn("  {task.description}"),
             BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TextColumn("chunks, about {task.fields[rows]:,} rows"),
-            TimeElapsedColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.completed:,} of about {task.total:,} rows, {task.fields[rate]:,.0f} a second"),
+            TimeRemainingColumn(),
             console=console,
         )
         self._tasks: dict[TableId, TaskID] = {}
@@ -42,7 +42,7 @@ class TerminalProgress:
         self._printed_at = 0.0
         self._shown_seq = -1
         self._status: StreamProgressed | None = None
-        self._chunks_told = 0
+        self._rows_told = 0
         self._trouble: str | None = None
 
     def __enter__(self) -> TerminalProgress:
@@ -119,14 +119,14 @@ class TerminalProgress:
             self._bars.start()
         for each in tables:
             if each.table not in self._tasks:
-                self._tasks[each.table] = self._bars.add_task(
-                    str(each.table), total=each.chunks, rows=each.rows_estimated
-                )
-            self._bars.update(self._tasks[each.table], completed=each.chunks_done)
-        done, total = sum(t.chunks_done for t in tables), sum(t.chunks for t in tables)
-        if not self._console.is_terminal and total and done != self._chunks_told and (done == total or self._is_due()):
-            self._chunks_told = done
-            self._say(f"{done} of {total} chunks copied")
+                self._tasks[each.table] = self._bars.add_task(str(each.table), total=each.rows_estimated, rate=0.0)
+            bar = self._tasks[each.table]
+            rate = self._bars.tasks[bar].speed or 0.0
+            self._bars.update(bar, completed=each.rows_done, total=each.rows_estimated, rate=rate)
+        done, total = sum(t.rows_done for t in tables), sum(t.rows_estimated for t in tables)
+        if not self._console.is_terminal and total and done != self._rows_told and (done == total or self._is_due()):
+            self._rows_told = done
+            self._say(f"{done:,} of about {total:,} rows copied")
 
     def _show_stream(self, status: StreamProgressed) -> None:
         self._status = status

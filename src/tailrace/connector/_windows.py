@@ -190,7 +190,7 @@ class WindowCopy:
         with self._lock:
             tables = list(self._tables.items())
         return [
-            TableProgress(table, growth.rows, max(each.rows_estimated, growth.rows), each.rows_estimated)
+            TableProgress(table, growth.rows, *[max(each.rows_estimated, growth.rows)] * 2)
             for table, each in tables
             if (growth := each.grown.growth)
         ]

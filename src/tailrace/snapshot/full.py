@@ -48,6 +48,11 @@ class TableProgress:
     chunks: int
     rows_estimated: int
 
+    @property
+    def rows_done(self) -> int:
+        """About so many."""
+        return self.rows_estimated * self.chunks_done // max(1, self.chunks)
+
 
 @dataclass(frozen=True)
 class SnapshotPlan:
