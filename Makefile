@@ -9,7 +9,7 @@ endef
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## make .venv, see to Java, fetch Delta's jar (quick the second time)
@@ -43,7 +43,7 @@ proof: setup ## the long sweeps: every crash point, every damaged byte, kills at
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week ## all benchmarks; takes an hour (ARGS=--quick: minutes)
+bench: bench-log bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental ## all benchmarks; takes an hour (ARGS=--quick: minutes)
 
 # What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run.
 .venv/bench-stamp: pyproject.toml requirements.lock | setup
@@ -78,6 +78,10 @@ bench-memory: setup ## one transaction of a million changes and one of ten milli
 .PHONY: bench-week
 bench-week: setup ## a week of small commits: files, history, cuts and the cost of a batch stay bounded
 	$(PYTHON) -m benchmarks.week
+
+.PHONY: bench-incremental
+bench-incremental: .venv/bench-stamp ## a table copied again under load, next to Debezium's incremental snapshot
+	$(PYTHON) -m benchmarks.incremental $(ARGS)
 
 .PHONY: clean
 clean: ## remove what setup, demo and tests made here

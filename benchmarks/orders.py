@@ -72,9 +72,10 @@ class Orders:
     def _change_all(self, connection: psycopg.Connection[Any], changes: int, each: int, recent: bool) -> None:
         for begin in range(0, changes, each):
             with connection.transaction():
-                self._some(connection, min(each, changes - begin), recent)
+                self.change_some(connection, min(each, changes - begin), recent)
 
-    def _some(self, connection: psycopg.Connection[Any], changes: int, recent: bool) -> None:
+    def change_some(self, connection: psycopg.Connection[Any], changes: int, recent: bool = False) -> None:
+        """So many changes, in the transaction that is open."""
         updates, inserts, deletes = (round(share * changes) for share in SHARES)
         keys = self._draw(updates + deletes, max(1, self._next - RECENT_ROWS) if recent else 1)
         connection.execute(_UPDATE.format(name=self.name), [keys[:updates].tolist()])

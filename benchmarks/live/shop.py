@@ -48,10 +48,12 @@ class Shop:
 
 
 class Writers:
-    """A process that commits so many transactions a second, or as many as it can. Inside a `with`."""
+    """A process that commits so many transactions a second, or as many as it can. Inside a `with`.
 
-    def __init__(self, dsn: str, rows: int, per_second: int) -> None:
-        command = [sys.executable, "-m", "benchmarks.live.shop", dsn, str(rows), str(per_second)]
+    Another `module` may write something else, and count that."""
+
+    def __init__(self, dsn: str, rows: int, per_second: int, module: str = "benchmarks.live.shop") -> None:
+        command = [sys.executable, "-m", module, dsn, str(rows), str(per_second)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._committed = self._before = 0
         self._begun = time.monotonic()
@@ -75,11 +77,14 @@ class Writers:
     def run_for(self, seconds: float) -> None:
         """Let them write alone."""
         time.sleep(seconds)
+        self.count_from_now()
+
+    def count_from_now(self) -> None:
         self._begun, self._before = time.monotonic(), self._committed
 
     @property
     def per_second(self) -> float:
-        """Since `run_for`."""
+        """Since `run_for` or `count_from_now`."""
         return (self._committed - self._before) / (time.monotonic() - self._begun)
 
 
