@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,12 +16,12 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeTable, TableVersion
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
+from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.snapshot.growth import Growth
 from tailrace.snapshot.windows import ready
 from tailrace.source.door import Claim, Cursor, Definition, Source, SourceTable, View, Waiting, WindowPoint
 
-LOG_SECONDS = 0.02
 PORTION = 100_000
 """Transactions that are looked at together."""
 
@@ -56,22 +55,19 @@ Begun = Mapping[TableId, "tuple[GrowingTable, int] | TailraceError"]
 """The tables with how many rows they are thought to have, or why they cannot be copied."""
 
 
-def begin(beginning: Beginning, reader: LogReader, tables: Mapping[TableId, Start], waiting: Waiting) -> Begun:
-    """A transient error leaves all of them for another time."""
+def resume(beginning: Beginning, reader: LogReader, tables: Mapping[TableId, Start]) -> Begun:
+    """Those of the tables whose copy was begun before."""
     found: dict[TableId, tuple[GrowingTable, int] | TailraceError] = {}
     described = beginning.source.describe(list(tables))
-    fresh = {}
     for table, start in tables.items():
         rows = described[table].rows_estimated if table in described else 0
-        version = beginning.stored(table).version()
         try:
+            version = beginning.stored(table).version()
             if version and version.stamp and version.stamp.copy == start.copy and version.stamp.growth is not None:
                 found[table] = _resumed(beginning, reader, table, version), rows
-            else:
-                fresh[table] = start
-        except TailraceError as error:
+        except DefiniteError as error:
             found[table] = error
-    return {**found, **_begun(beginning, reader, fresh, waiting)} if fresh else found
+    return found
 
 
 def _resumed(beginning: Beginning, reader: LogReader, table: TableId, version: TableVersion) -> GrowingTable:
@@ -88,11 +84,16 @@ def _resumed(beginning: Beginning, reader: LogReader, table: TableId, version: T
     return _growing(beginning, table, version, Growth.from_json(stamp.growth), known)
 
 
-def _begun(
-    beginning: Beginning, reader: LogReader, tables: Mapping[TableId, Start], waiting: Waiting
-) -> dict[TableId, tuple[GrowingTable, int] | TailraceError]:
+def begin(
+    beginning: Beginning,
+    reader: LogReader,
+    tables: Mapping[TableId, Start],
+    waiting: Waiting,
+    await_log: Callable[[SourcePosition], None],
+) -> Begun:
     """Empty, at the last transaction such that it and all before it show in one state of the source. The greatest keys
-    are that state's: what has a greater one later, the stream brings."""
+    are that state's: what has a greater one later, the stream brings. A transient error leaves all of them for another
+    time."""
     source = beginning.source
     source.settle(list(tables), waiting)
     with source.window(waiting) as point:
@@ -103,9 +104,7 @@ def _begun(
             table: _last_key(source, point, start, partial(ready, table, described, defined))
             for table, start in tables.items()
         }
-    while reader.refresh().ordinal < point.position.ordinal:
-        waiting(None)
-        time.sleep(LOG_SECONDS)
+    await_log(point.position)
     upto = reader.seq_at(point.position.ordinal)
     missed = unseen(source, reader, point.view, (reader.oldest_seq - 1, upto))
     seq = int(missed.min()) - 1 if len(missed) else upto
@@ -113,9 +112,12 @@ def _begun(
     for table, last in lasts.items():
         if isinstance(last, TailraceError):
             found[table] = last
-        else:
+            continue
+        try:
             begun = _begin_one(beginning, reader, defined[table], (tables[table], last, seq))
             found[table] = begun, described[table].rows_estimated
+        except DefiniteError as error:
+            found[table] = error
     return found
 
 
@@ -125,6 +127,7 @@ def _begin_one(
     start, last, seq = at
     stored = beginning.stored(schema.table)
     kept = _kept(beginning, schema, start) if start.condition is not None else None
+    kept = None if kept is not None and kept < reader.oldest_seq - 1 else kept
     growth = Growth(last, order=start.order, condition=start.condition if kept is not None else None)
     seq = seq if kept is None else kept
     cursor = None if growth.is_whole else growth.to_json()

@@ -211,7 +211,10 @@ class Copies:
             return
         is_done = self._windows.is_done
         self.brought |= self._windows.brought
-        self._take(*self._windows.taken(), None)
+        landed, failures = self._windows.taken()
+        # What a copy failed with that was given up meanwhile does not count.
+        errors = {table: error for table, (copy, error) in failures.items() if copy == self._book[table].copy}
+        self._take(landed, errors, None)
         if is_done and (self._windows.error is not None or not self._windows.tables):
             copy, self._windows = self._windows, None
             self._ended(copy.error)

@@ -16,6 +16,7 @@ from tailrace.connector._copying import Copies
 from tailrace.connector._decisions import repaired, resynced, stopped
 from tailrace.connector._signals import OpenSignal, SignalDesk
 from tailrace.connector.events import CopyNotified, Event
+from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome
 from tailrace.lake.snapshots import ALL_PAUSED, OrderedCopies
 from tailrace.log.reader import LogReader
@@ -94,6 +95,7 @@ class Orders:
             copies[str(table)] = records[table].copy + (0 if is_new else 1)
         ordered = OrderedCopies(copies)
         self._store(signal, ordered)
+        failpoint("signals.ordered")
         self._notify(CopyStep.STARTED, signal, text=missing)
         return ordered
 
@@ -111,6 +113,8 @@ class Orders:
         self._copies.conditions |= parts
         reason = f"signal {signal.id} asked for it"
         self._book.set({t: (repaired if t in parts else resynced)(records[t], reason) for t in late})
+        if late:
+            failpoint("signals.asked")
         for table in wanted:
             brought = self._copies.brought.get(table, (0, 0))
             if records[table].state in COPYING and self._told.get(table) != brought and brought[0]:
@@ -128,7 +132,7 @@ class Orders:
             copy = ordered.copies.get(str(table))
             if copy is None or record.copy < copy:
                 continue
-            if record.state is TableState.LIVE or record.copy > copy:
+            if record.state is TableState.LIVE:
                 ended[str(table)] = None
             elif record.state in (TableState.ERRORED, TableState.REMOVED):
                 ended[str(table)] = record.reason or "it is no longer chosen"
@@ -189,6 +193,7 @@ class Orders:
 
     def _end(self, signal: OpenSignal, state: SignalState, result: str | None) -> None:
         self._desk.set(signal.id, state, result)
+        failpoint("signals.ended")
         self._open.pop(signal.id, None)
         if signal.id in self._state.orders:
             for name in self._state.orders[signal.id].copies:

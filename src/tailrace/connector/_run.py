@@ -191,7 +191,7 @@ class Run:
         self._join()
         self._publish()
         self._acknowledge()
-        is_done = self._settings.once and self._is_caught_up()
+        is_done = self._settings.once and self._is_caught_up() and self._is_all_told()
         (self._upkeep.finish if is_done else self._upkeep.step)()
         self._pace.show(self._reader, self._applier.cut, self._copies, is_last=is_done)
         return is_done
@@ -329,7 +329,8 @@ class Run:
         cut, seq = self._applier.cut, self._applier.seq
         if seq is not None:
             needed.append(min(seq, cut.seq if cut else 0))
-        lowest = min(needed, default=self._reader.head.seq)
+        # A copy by windows may have looked at the log after us.
+        lowest = min([self._reader.refresh().seq, *needed])
         if lowest > self._acknowledged:
             self._reader.acknowledge(CONSUMER, lowest)
             self._acknowledged = lowest
@@ -340,6 +341,12 @@ class Run:
         ordinal = LogReader(log).head.ordinal if (log / "head").exists() else 0
         has_copies = any(r.relation or r.state is TableState.SNAPSHOTTING for r in self._book.records.values())
         return SourcePosition(ordinal) if ordinal or has_copies else None
+
+    def _is_all_told(self) -> bool:
+        """With `once`: signals hear what became of their tables. False if another one has asked for a copy."""
+        self._orders.step(self._reader)
+        self._leave()
+        return self._copies.is_idle
 
     def _is_caught_up(self) -> bool:
         """With `once`: whether all that had been committed when the last copy was done is published."""

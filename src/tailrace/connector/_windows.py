@@ -14,15 +14,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from tailrace.connector._apply import FAILURES_MAX, LakeParts
-from tailrace.connector._beginning import Beginning, Start, begin, unseen
-from tailrace.connector._growing import GrowingTable, Unseen
+from tailrace.connector._beginning import Beginning, Begun, Start, begin, resume, unseen
+from tailrace.connector._growing import Unseen
+from tailrace.connector._reading import RETRY_SECONDS, RETRY_SECONDS_MAX, ReadGroup, ReadTable, beside
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import TableVersion
@@ -31,8 +30,8 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
 from tailrace.snapshot.full import CancelledError, TableProgress
-from tailrace.snapshot.windows import Group, TableWindow, Wanted, WindowReader
-from tailrace.source.door import Claim, Cursor, Problem, Source, View
+from tailrace.snapshot.windows import WindowReader
+from tailrace.source.door import Claim, Problem, Source, View
 from tailrace.spark.task_errors import is_spark_gone, unexpected
 
 CANCEL_SECONDS = 10.0
@@ -40,71 +39,8 @@ LOG_SECONDS = 0.02
 """How often the log is looked at that has yet to get somewhere."""
 STUCK_SECONDS = 15.0
 PAUSED_SECONDS = 1.0
-RETRY_SECONDS = 1.0
-RETRY_SECONDS_MAX = 30.0
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class _Table:
-    """A table that grows."""
-
-    grown: GrowingTable
-    rows_estimated: int
-    read_upto: Cursor | None
-    """How far it is read; what of it is in the lake, its growth says."""
-    has_read: bool = False
-    is_again_read: bool = False
-    """The keys that its growth wants again are being read."""
-    failures: int = 0
-    """In a row."""
-    beginnings: int = 0
-    """What was asked for before the last of them does not count."""
-
-    @property
-    def is_read(self) -> bool:
-        growth = self.grown.growth
-        is_through = self.read_upto == growth.last and (self.has_read or growth.windows > 0)
-        return is_through and (growth.again is None or self.is_again_read)
-
-    def wanted(self) -> Wanted:
-        """What is to be read next."""
-        growth = self.grown.growth
-        again = None if self.is_again_read else growth.again
-        between = self.read_upto, growth.last
-        which = self.grown.table, self.grown.copy
-        return Wanted(*which, between, self.grown.definition, again, growth.order, growth.condition)
-
-    def begin_again(self) -> None:
-        """What was read and is not in the lake is forgotten."""
-        self.read_upto, self.has_read, self.is_again_read = self.grown.growth.done, False, False
-        self.beginnings += 1
-
-    def has_asked(self, window: TableWindow) -> None:
-        """A window of it was read, and is to be put into the lake next."""
-        self.read_upto, self.has_read = window.done, True
-        self.is_again_read |= window.again is not None
-
-
-@dataclass
-class _Reading:
-    """A group that is being read, and for which tables as they were then."""
-
-    group: Future[Group]
-    tables: list[tuple[_Table, int]]
-    """Each with its beginnings."""
-
-    def done(self) -> Group:
-        """The group, without tables that have begun again meanwhile. Raises what reading failed with."""
-        group = self.group.result()
-        for each, beginnings in self.tables:
-            table = each.grown.table
-            if each.beginnings != beginnings:
-                group.tables.pop(table, None)
-            elif table in group.tables:
-                each.has_asked(group.tables[table])
-        return group
 
 
 class WindowCopy:
@@ -119,8 +55,10 @@ class WindowCopy:
         )
         self._lock = threading.Lock()
         self._new: dict[TableId, Start] = {}
+        self._fresh: set[TableId] = set()
+        """Those of the new ones that have nothing yet: they will begin after what is settled."""
         self._unwanted: set[TableId] = set()
-        self._tables: dict[TableId, _Table] = {}
+        self._tables: dict[TableId, ReadTable] = {}
         self._paused: set[TableId] = set()
         self._is_ending = False
         self._stopping = threading.Event()
@@ -129,7 +67,7 @@ class WindowCopy:
         self._landed: dict[TableId, TableVersion] = {}
         self.brought: dict[TableId, tuple[int, int]] = {}
         """How many rows of each table are in the lake, and by how many windows; whole or not."""
-        self._failed: dict[TableId, TailraceError] = {}
+        self._failed: dict[TableId, tuple[int, TailraceError]] = {}
         self.trouble: TailraceError | None = None
         """What is tried again."""
         self.waits_for: Problem | None = None
@@ -155,7 +93,7 @@ class WindowCopy:
             self._unwanted.add(table)
 
     def pause(self, tables: Collection[TableId]) -> None:
-        """Read nothing more of these for now, and of no others than these; they go on following the log."""
+        """Read nothing more of these for now, and of no others than these; they still follow the log."""
         with self._lock:
             self._paused = set(tables)
 
@@ -176,11 +114,12 @@ class WindowCopy:
         with self._lock:
             found = [each.grown.durable_seq for each in self._tables.values()]
             found += [version.stamp.seq or 0 for version in self._landed.values() if version.stamp]
-            return min([self._settled if self._settled is not None else 0, *found, *(0 for _ in self._new)])
+            found += [0 for table in self._new if table not in self._fresh]
+            return min([self._settled if self._settled is not None else 0, *found])
 
-    def taken(self) -> tuple[dict[TableId, TableVersion], dict[TableId, TailraceError]]:
-        """Tables that have become whole since the last time, and tables that cannot be copied. What follows a table
-        that is whole is needed from the log until it has joined."""
+    def taken(self) -> tuple[dict[TableId, TableVersion], dict[TableId, tuple[int, TailraceError]]]:
+        """Tables that have become whole since the last time, and tables of which this copy cannot be made. What follows
+        a table that is whole is needed from the log until it has joined."""
         with self._lock:
             found = self._landed, self._failed
             self._landed, self._failed = {}, {}
@@ -210,37 +149,40 @@ class WindowCopy:
 
     def _run(self) -> None:
         failures = 0
-        with ThreadPoolExecutor(1, thread_name_prefix="windows") as pool:
-            while not self._stopping.is_set():
-                try:
-                    self._work(pool)
-                    return
-                except CancelledError:
-                    return
-                except TransientError as error:
-                    failures += 1
-                    seconds = min(RETRY_SECONDS * 2**failures, RETRY_SECONDS_MAX)
-                    self.trouble = TransientError(f"{error.message}; trying again in {seconds:.0f} s", error.hint)
-                    logger.warning("windows tried again", extra={"reason": error.message})
-                    self._stopping.wait(seconds)
-                except BaseException as error:
-                    self.error = error
-                    return
+        while not self._stopping.is_set():
+            try:
+                self._work()
+                return
+            except CancelledError:
+                return
+            except TransientError as error:
+                failures = 1 if self.trouble is None else failures + 1
+                seconds = min(RETRY_SECONDS * 2**failures, RETRY_SECONDS_MAX)
+                self.trouble = TransientError(f"{error.message}; trying again in {seconds:.0f} s", error.hint)
+                logger.warning("windows tried again", extra={"reason": error.message})
+                self._stopping.wait(seconds)
+            except BaseException as error:
+                self.error = error
+                return
 
-    def _work(self, pool: ThreadPoolExecutor) -> None:
-        """Until every table has landed or failed. While a group is put into the lake, the next one is read."""
-        for each in self._tables.values():
-            each.begin_again()
+    def _work(self) -> None:
+        """Until every table has landed or failed."""
+        with self._lock:
+            for each in self._tables.values():
+                each.begin_again()
         reader = LogReader(self._parts.home.log)
-        read: Group | None = None
+        if self._tables:
+            # A log at its quota gets no further before tables have what it keeps for them.
+            self._follow(reader)
+        read: ReadGroup | None = None
         while self._has_work():
-            self._begin(reader)
-            reading = self._ask(pool)
+            self._begin(reader, has_read=read is not None)
+            ahead = beside(self._read)
             try:
                 if read is not None:
                     self._grow(reader, read)
             finally:
-                read = self._answer(reading) if reading is not None else None
+                read = ahead.result()
             self.trouble = None
             if read is None and self._tables and not self._readable():
                 self._follow(reader)
@@ -265,117 +207,144 @@ class WindowCopy:
         self.waits_for = problem or self.waits_for
         self._check()
 
-    def _begin(self, reader: LogReader) -> None:
+    def _begin(self, reader: LogReader, *, has_read: bool) -> None:
         """Let new tables grow: from where they stand, if their copy was begun before, or from nothing."""
         with self._lock:
             new = dict(self._new)
         if not new:
             return
-        begun = begin(self._beginning, reader, new, self._wait)
-        self.waits_for = None
+        self._take_in(new, resume(self._beginning, reader, new))
+        with self._lock:
+            fresh = {table: start for table, start in new.items() if self._new.get(table) == start}
+        if fresh:
+            if not has_read:
+                # Rows that are read and not in the lake yet may not show what every later state does.
+                self._settle(reader)
+            with self._lock:
+                self._fresh = {table for table, start in fresh.items() if start.condition is None}
+            await_log = partial(self._await_log, reader)
+            self._take_in(fresh, begin(self._beginning, reader, fresh, self._wait, await_log))
+            self.waits_for = None
+
+    def _take_in(self, new: Mapping[TableId, Start], begun: Begun) -> None:
         with self._lock:
             for table, found in begun.items():
                 if self._new.get(table) != new[table]:
                     continue
                 del self._new[table]
+                self._fresh.discard(table)
                 if isinstance(found, TailraceError):
-                    self._failed[table] = found
+                    self._failed[table] = new[table].copy, found
                 else:
-                    self._tables[table] = _Table(*found, read_upto=found[0].growth.done)
-        for table in begun:
-            self._land(table)
+                    self._tables[table] = ReadTable(*found, read_upto=found[0].growth.done)
+        for each in [self._tables[table] for table in begun if table in self._tables]:
+            self._land(each)
 
-    def _readable(self) -> list[_Table]:
+    def _settle(self, reader: LogReader) -> int:
+        """What every state from now on shows, no table needs that has yet to begin. Returns the log's last
+        transaction."""
+        view = self._source.view()
+        upto = reader.refresh().seq
+        self._settled = Unseen(self._unseen(reader, view, upto), is_exact=True).settled(upto)
+        return upto
+
+    def _readable(self) -> dict[TableId, tuple[ReadTable, int]]:
         with self._lock:
-            tables = list(self._tables.items())
-            return [each for table, each in tables if table not in self._paused and not each.is_read]
+            tables = {table: each for table, each in self._tables.items() if table not in self._paused}
+            return {table: (each, each.beginnings) for table, each in tables.items() if each.is_to_read}
 
-    def _ask(self, pool: ThreadPoolExecutor) -> _Reading | None:
-        """Begin to read the next group; None where all is read that may be read now."""
+    def _read(self) -> ReadGroup | None:
+        """The next group; None where all is read that may be read now."""
         chosen = self._readable()
         if not chosen:
             return None
-        group = pool.submit(self._windows.read, [each.wanted() for each in chosen], self._wait)
-        return _Reading(group, [(each, each.beginnings) for each in chosen])
-
-    def _answer(self, reading: _Reading) -> Group | None:
-        """The group, when it is read; None if a table is to blame that it could not be."""
         try:
-            group = reading.done()
-        except DefiniteError as error:
-            table = next((e.grown.table for e, _ in reading.tables if str(e.grown.table) == error.table), None)
-            if table is None:
+            group = self._windows.read([each.wanted() for each, _ in chosen.values()], self._wait)
+        except (DefiniteError, TransientError) as error:
+            found = next((each for table, (each, _) in chosen.items() if str(table) == error.table), None)
+            if found is None:
                 raise
-            self._fail(table, error)
+            if isinstance(error, TransientError):
+                # A table that was rewritten while it was read must not hold up the others.
+                logger.warning("window read again", extra={"table": str(error.table), "reason": error.message})
+                found.rest()
+            else:
+                self._fail(found, error)
             return None
         self.waits_for = None
-        return group
+        with self._lock:
+            for table, (each, beginnings) in chosen.items():
+                if table in group.tables and each.beginnings == beginnings:
+                    each.took(group.tables[table])
+        return ReadGroup(group, chosen)
 
-    def _grow(self, reader: LogReader, group: Group) -> None:
-        """Put a group into the lake. A table that fails is given up, or begins again where the lake has it."""
+    def _grow(self, reader: LogReader, read: ReadGroup) -> None:
+        """Put a group into the lake. A table that fails is given up, or begins again where the lake has it: the group
+        that is being read meanwhile is then not for it."""
+        group = read.group
         self._await_log(reader, group.position)
         upto = reader.seq_at(group.position.ordinal)
         missed = Unseen(self._unseen(reader, group.point.view, upto), group.point.is_exact)
         position = reader.position_of(upto)
         failpoint("window.read")
         for table, error in group.failed.items():
-            self._fail(table, error)
+            self._fail(read.tables[table][0], error)
         for table, window in group.tables.items():
-            each = self._tables.get(table)
-            if each is not None and each.grown.copy == window.copy:
-                self._tried(table, partial(each.grown.add, reader, window, missed, upto, position))
-                each.is_again_read &= window.again is None
+            each, beginnings = read.tables[table]
+            if self._tables.get(table) is each and each.beginnings == beginnings:
+                self._tried(each, partial(each.add, reader, window, missed, upto, position))
         self._settled = missed.settled(upto)
         group.forget()
 
     def _follow(self, reader: LogReader) -> None:
         """Without anything to read, the log need not keep what the tables can have."""
-        view = self._source.view()
-        upto = reader.refresh().seq
-        missed = Unseen(self._unseen(reader, view, upto), is_exact=True)
+        upto = self._settle(reader)
         position = reader.position_of(upto)
-        for table, each in list(self._tables.items()):
-            self._tried(table, partial(each.grown.apply, reader, upto, position))
-        self._settled = missed.settled(upto)
+        for each in list(self._tables.values()):
+            self._tried(each, partial(each.grown.apply, reader, upto, position))
 
-    def _tried(self, table: TableId, work: Callable[[], None]) -> None:
+    def _tried(self, each: ReadTable, work: Callable[[], None]) -> None:
         """One table's part; what it fails with is its own."""
         self._check()
-        each = self._tables[table]
+        table = each.grown.table
         try:
             work()
             each.grown.make_durable()
             each.failures = 0
         except TransientError as error:
             each.failures += 1
-            each.begin_again()
             if each.failures >= FAILURES_MAX:
-                self._fail(table, error)
+                self._fail(each, error)
+            with self._lock:
+                each.begin_again()
             logger.warning("window read again", extra={"table": str(table), "reason": error.message})
         except TailraceError as error:
-            self._fail(table, error)
+            self._fail(each, error)
         except Exception as error:
             if is_spark_gone(error):
                 raise
             logger.exception("window failed", extra={"table": str(table)})
-            self._fail(table, unexpected(error, str(table)))
+            self._fail(each, unexpected(error, str(table)))
         else:
             self.brought[table] = each.grown.growth.rows, each.grown.growth.windows
-            self._land(table)
+            self._land(each)
 
-    def _fail(self, table: TableId, error: TailraceError) -> None:
+    def _fail(self, each: ReadTable, error: TailraceError) -> None:
         with self._lock:
-            if self._tables.pop(table, None) is not None:
-                self._failed[table] = error
+            if self._tables.get(each.grown.table) is each:
+                del self._tables[each.grown.table]
+                self._failed[each.grown.table] = each.grown.copy, error
 
-    def _land(self, table: TableId) -> None:
+    def _land(self, each: ReadTable) -> None:
         """If it is whole."""
-        each = self._tables.get(table)
-        if each is not None and each.grown.growth.is_whole:
-            with self._lock:
-                del self._tables[table]
-                self._landed[table] = each.grown.landed()
-            failpoint("window.landed")
+        if not each.grown.growth.is_whole:
+            return
+        with self._lock:
+            if self._tables.get(each.grown.table) is not each:
+                return
+            del self._tables[each.grown.table]
+            self._landed[each.grown.table] = each.grown.landed()
+        failpoint("window.landed")
 
     def _await_log(self, reader: LogReader, position: SourcePosition) -> None:
         """Until capture has got there; it does so also when nothing is ever committed again."""
@@ -387,7 +356,7 @@ class WindowCopy:
             if found > head:
                 moved_at, head = time.monotonic(), found
             elif time.monotonic() - moved_at > STUCK_SECONDS:
-                # Perhaps the log is at its quota because of what these rows need of it: without them, it may go on.
+                # Perhaps the log is at its quota because of what these rows need of it: without them, it may continue.
                 raise TransientError("the log does not get to where the rows were read")
 
     def _unseen(self, reader: LogReader, view: View, upto: int) -> np.ndarray:

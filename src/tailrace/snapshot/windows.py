@@ -54,7 +54,6 @@ class Wanted:
     """What is to be read next of one table."""
 
     table: TableId
-    copy: int
     between: tuple[Cursor | None, Cursor | None]
     """Rows after the first key and up to the second; none if they are equal."""
     definition: Definition | None
@@ -80,7 +79,6 @@ class Staged:
 class TableWindow:
     """What was read of one table."""
 
-    copy: int
     schema: TableSchema
     is_moved: bool
     """Its definition is not the wanted one any more."""
@@ -173,7 +171,7 @@ class WindowReader:
             try:
                 table, schema = ready(each.table, found, defined), defined[each.table]
                 window, chunks = self._plan(group.point, each, table, schema, max(1, math.ceil(room)))
-            except TailraceError as error:
+            except DefiniteError as error:
                 group.failed[each.table] = error
                 continue
             group.tables[each.table] = window
@@ -193,28 +191,34 @@ class WindowReader:
         after, last = wanted.between
         is_moved = wanted.definition != schema.definition
         if wanted.again is not None:
-            window = TableWindow(wanted.copy, schema, is_moved, (), after, wanted.again)
+            window = TableWindow(schema, is_moved, (), after, wanted.again)
             return window, [self._source.chunk_of_keys(table, wanted.again)]
         chunks: list[Chunk] = []
         if after != last:
             rows = self._rows_of(table.table)
             chunks = self._source.key_chunks(point, table, (after, last), rows, count, wanted.order)
-        done = chunks[-1].upto if len(chunks) == count else last
+        # Fewer chunks than asked for need not be the last: rows that are equal in the order are in one.
+        is_through = not chunks or list(chunks[-1].upto) == list(last or ())
+        done = last if is_through else chunks[-1].upto
         if wanted.condition is not None:
             chunks = [self._source.filtered(chunk, wanted.condition) for chunk in chunks]
-        return TableWindow(wanted.copy, schema, is_moved, (), done, None), chunks
+        return TableWindow(schema, is_moved, (), done, None), chunks
 
     def _stage(self, group: Group, tasks: Sequence[_Task], rows: int) -> None:
-        """Read the chunks into their files: here where they are small, else on executors."""
+        """Read the chunks into their files: here where they are small, else on executors. The state does not wait for a
+        Spark that has yet to start."""
         source, point = self._source, group.point
 
         def stage(task: _Task) -> tuple[TableId, Staged]:
             return task.table, _staged(source, point, task)
 
-        if rows <= HERE_ROWS_MAX or len(tasks) < 2:
-            found = [stage(task) for task in tasks]
+        spark, is_large = self._spark.started, rows > HERE_ROWS_MAX and len(tasks) > 1
+        if is_large and spark is None:
+            self._spark.start_soon()
+        if is_large and spark is not None:
+            found = on_executors(spark, tasks, min(len(tasks), self._readers_max), stage)
         else:
-            found = on_executors(self._spark.get(), tasks, min(len(tasks), self._readers_max), stage)
+            found = [stage(task) for task in tasks]
         for table, window in group.tables.items():
             staged = tuple(each for of, each in found if of == table and each.rows)
             group.tables[table] = replace(window, staged=staged)
