@@ -30,7 +30,7 @@ from tailrace.spark.compaction import ExecutorTail
 from tailrace.spark.tasks import on_executors
 
 EXECUTORS_ROWS_MIN = 50_000
-"""Fewer rows of a window are reconciled and written right here."""
+"""Fewer rows of a window are reconciled and written right here; so are more while there is no Spark."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,10 @@ class GrowingTable(LiveTable):
             raise TransientError(f"{self.table} changed its shape while it was read", table=str(self.table))
 
     def _folded(self, staged: Sequence[Staged], fold: _Folding) -> list[tuple[Part, pa.Table | None]]:
-        if len(staged) < 2 or sum(each.rows for each in staged) < EXECUTORS_ROWS_MIN:
+        spark = self.spark.started
+        if spark is None or len(staged) < 2 or sum(each.rows for each in staged) < EXECUTORS_ROWS_MIN:
             return [fold(each) for each in staged]
-        return on_executors(self.spark.get(), staged, len(staged), fold)
+        return on_executors(spark, staged, len(staged), fold)
 
     def _fold(self, tail: Tail | ExecutorTail, schema: TableSchema, stamp: Stamp) -> None:
         draft = self.stored.publish(
