@@ -22,7 +22,7 @@ from tailrace.connector._decisions import failed
 from tailrace.connector._look import TableLook
 from tailrace.connector._windows import WindowCopy
 from tailrace.connector.events import Event
-from tailrace.errors import TailraceError, TransientError
+from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.lake.door import TableVersion
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
@@ -68,8 +68,8 @@ class Copies:
         """Tables that are to be copied at once, although they could be copied by windows."""
         self.surrogate_keys: dict[TableId, str] = {}
         """Tables that are to be read in the order of this column."""
-        self.conditions: dict[TableId, str] = {}
-        """Tables of which only these rows are to be read again."""
+        self.conditions: dict[TableId, tuple[int, str]] = {}
+        """Tables of which only these rows are to be read again, in the copy of this number."""
         self.brought: dict[TableId, tuple[int, int]] = {}
         """How many rows windows have brought of each table, in its last copy, and how many windows it were."""
         self.is_paused: Callable[[TableId], bool] = lambda table: False
@@ -83,6 +83,28 @@ class Copies:
         self._finish_at_once()
         self._finish_windows()
         self._start(reader)
+
+    def hold(self) -> None:
+        """Read nothing until the next step."""
+        if self._windows is not None:
+            self._windows.pause(list(self._windows.tables))
+
+    def why_not(self, table: TableId, condition: str | None, surrogate_key: str | None) -> str | None:
+        """Why rows of a table cannot be read so, found by reading one of them; None if they can."""
+        source = self._how.source
+        found = source.describe([table]) if condition is not None or surrogate_key is not None else {}
+        if table not in found or not found[table].schema.key:
+            return None
+        order = () if surrogate_key is None else (surrogate_key,)
+        try:
+            with source.window() as point:
+                source.last_key(point, found[table], order)
+                for chunk in source.key_chunks(point, found[table], (None, None), 1, 1, order):
+                    chosen = chunk if condition is None else source.filtered(chunk, condition)
+                    list(source.read_chunk(point, chosen, found[table].schema))
+        except DefiniteError as error:
+            return error.message
+        return None
 
     def cancel(self) -> None:
         for copy in (self._at_once, self._windows):
@@ -168,7 +190,11 @@ class Copies:
         column = self.surrogate_keys.get(table)
         order = () if column is None else (column,)
         record = self._book[table]
-        return Start(record.copy, order, self.conditions.get(table), has_rows=not record.lacks_rows)
+        return Start(record.copy, order, self._condition(table), has_rows=not record.lacks_rows)
+
+    def _condition(self, table: TableId) -> str | None:
+        copy, condition = self.conditions.get(table, (None, None))
+        return condition if copy == self._book[table].copy else None
 
     def _is_by_windows(self, table: TableId) -> bool:
         schema = self._look.defined.get(table)
@@ -186,7 +212,7 @@ class Copies:
     def _begun(self, table: TableId) -> TableRecord:
         record, schema = self._book[table], self._look.defined.get(table)
         state = TableState.SNAPSHOTTING if record.state is TableState.PENDING else record.state
-        if record.definition is not None and table in self.conditions:
+        if record.definition is not None and self._condition(table) is not None:
             # Rows that stay are as this definition has them.
             return replace(record, state=state)
         definition = schema.definition if schema else None

@@ -16,6 +16,7 @@ from tailrace.connector._copying import Copies
 from tailrace.connector._decisions import repaired, resynced, stopped
 from tailrace.connector._signals import OpenSignal, SignalDesk
 from tailrace.connector.events import CopyNotified, Event
+from tailrace.errors import TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome
 from tailrace.lake.snapshots import ALL_PAUSED, OrderedCopies
@@ -88,6 +89,15 @@ class Orders:
             self._notify(CopyStep.SKIPPED, signal, text=missing)
             self._end(signal, SignalState.DONE, missing)
             return None
+        try:
+            reasons = [self._copies.why_not(each.table, each.condition, each.surrogate_key) for each in choice.tables]
+        except TransientError:
+            return None  # The signal stays open, and is taken up again.
+        if any(reasons):
+            text = "; ".join(reason for reason in reasons if reason)
+            self._notify(CopyStep.SKIPPED, signal, text=text)
+            self._end(signal, SignalState.REJECTED, text)
+            return None
         copies = {}
         for table in (each.table for each in choice.tables):
             # One whose copy has not begun answers as it is.
@@ -110,7 +120,7 @@ class Orders:
         # Of a table that is not whole, all rows are read.
         parts = {each.table: each.condition for each in chosen if each.condition}
         parts = {t: text for t, text in parts.items() if t not in late or records[t].state is TableState.LIVE}
-        self._copies.conditions |= parts
+        self._copies.conditions |= {table: (wanted[table], text) for table, text in parts.items()}
         reason = f"signal {signal.id} asked for it"
         self._book.set({t: (repaired if t in parts else resynced)(records[t], reason) for t in late})
         if late:
@@ -160,7 +170,8 @@ class Orders:
 
     def _resume(self, signal: OpenSignal, tables: tuple[str, ...]) -> None:
         found, missing = self._named(tables)
-        kept = self._state.paused - set(map(str, found)) if tables else frozenset[str]()
+        paused = set(map(str, self._book.records)) if ALL_PAUSED in self._state.paused else self._state.paused
+        kept = frozenset(paused - set(map(str, found))) if tables else frozenset[str]()
         self._state = replace(self._state, paused=kept)
         self._file.store(self._state)
         self._notify(CopyStep.RESUMED, signal, text=missing)

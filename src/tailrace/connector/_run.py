@@ -204,6 +204,7 @@ class Run:
 
     def _hold(self) -> None:
         self._capture.pause()
+        self._copies.hold()
         self._told_state = ConnectorState.PAUSED
         self._tell(events.StateChanged(ConnectorState.PAUSED))
         while self._control.is_paused:

@@ -263,7 +263,7 @@ insert into parts select n, date '2026-01-20' + n % 30, 'v' from generate_series
 ODD_TABLES = ("public.nothing", "public.one", "public.odd", "public.pairs", "public.parts")
 
 
-@pytest.mark.parametrize("chunk_rows", [1, 7])
+@pytest.mark.parametrize("chunk_rows", [pytest.param(1, marks=pytest.mark.proof), 7])
 def test_odd_keys_partitions_and_tables_with_next_to_nothing_are_copied_by_windows(
     database: str, settings: ConnectorSettings, chunk_rows: int
 ) -> None:
