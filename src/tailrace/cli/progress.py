@@ -43,6 +43,8 @@ class TerminalProgress:
         self._shown_seq = -1
         self._status: StreamProgressed | None = None
         self._rows_told = 0
+        self._resynced: dict[TableId, int] = {}
+        """The copies that were told of."""
         self._trouble: str | None = None
 
     def __enter__(self) -> TerminalProgress:
@@ -100,7 +102,8 @@ class TerminalProgress:
             self._say(f"{table} is errored and left out from here on{reason}", "red")
             if record.hint:
                 self._say(f"hint: {record.hint}")
-        elif record.state is TableState.RESYNCING:
+        elif record.state is TableState.RESYNCING and self._resynced.get(table) != record.copy:
+            self._resynced[table] = record.copy
             self._say(f"{table} is copied again{reason}", "yellow")
         elif record.state is TableState.REMOVED:
             self._say(f"{table} is left out from here on{reason}", "yellow")

@@ -47,6 +47,8 @@ CHUNKS_A_TASK = 2
 TABLES_MAX = 64
 HERE_ROWS_MAX = 20_000
 """Handing out fewer rows than this takes longer than reading them here."""
+SPARK_ROWS_MIN = 100_000
+"""A group that is larger than this is worth starting Spark for."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ class WindowReader:
             return task.table, _staged(source, point, task)
 
         spark, is_large = self._spark.started, rows > HERE_ROWS_MAX and len(tasks) > 1
-        if is_large and spark is None:
+        if rows > SPARK_ROWS_MIN and spark is None:
             self._spark.start_soon()
         if is_large and spark is not None:
             found = on_executors(spark, tasks, min(len(tasks), self._readers_max), stage)

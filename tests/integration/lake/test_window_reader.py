@@ -10,11 +10,11 @@ from tests.integration.lake.equality import execute
 
 from tailrace.errors import TransientError
 from tailrace.model.table import TableId
-from tailrace.snapshot.windows import HERE_ROWS_MAX, Wanted, WindowReader
+from tailrace.snapshot.windows import SPARK_ROWS_MIN, Wanted, WindowReader
 from tailrace.source.kinds import source_of
 from tailrace.spark.session import LazySession
 
-ROWS = 2 * HERE_ROWS_MAX
+ROWS = 2 * SPARK_ROWS_MIN
 
 
 def test_a_state_of_the_source_is_not_held_until_spark_has_started(database: str, tmp_path: Path) -> None:
