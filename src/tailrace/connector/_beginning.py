@@ -130,8 +130,7 @@ def _begin_one(
     kept = None if kept is not None and kept < reader.oldest_seq - 1 else kept
     growth = Growth(last, order=start.order, condition=start.condition if kept is not None else None)
     seq = seq if kept is None else kept
-    cursor = None if growth.is_whole else growth.to_json()
-    stamp = Stamp(reader.position_of(seq), schema.relation, start.copy, seq, cursor)
+    stamp = Stamp(reader.position_of(seq), schema.relation, start.copy, seq, growth.to_json())
     draft = stored.copy(schema, stamp) if kept is None else stored.publish(schema, stamp, is_growing=True)
     version = TableVersion(draft.commit([]), stamp)
     failpoint("window.begun")

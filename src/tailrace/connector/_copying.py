@@ -1,8 +1,8 @@
 """The copies of a run: what must be copied is copied beside the stream, in one of two ways.
 
     at once      all tables under one snapshot: the fastest, but what dies begins again. For the first copy of a lake.
-    by windows   many short reads in the order of the key, each reconciled with the log: continues where it died, and
-                 waits for no one. For a table that is added, copied again, or very large.
+    by windows   many short reads in the order of the key, each reconciled with the log: continues where it died. For a
+                 table that is added, copied again, or very large.
 
 A table without a key is copied at once in any case.
 """
@@ -71,7 +71,7 @@ class Copies:
         self.conditions: dict[TableId, tuple[int, str]] = {}
         """Tables of which only these rows are to be read again, in the copy of this number."""
         self.brought: dict[TableId, tuple[int, int]] = {}
-        """How many rows windows have brought of each table, in its last copy, and how many windows it were."""
+        """How many rows windows have brought of each table, in its last copy, and by how many windows."""
         self.is_paused: Callable[[TableId], bool] = lambda table: False
         """Whether a copy is to wait."""
         self.waiting: dict[TableId, tuple[TableVersion, int | None]] = {}

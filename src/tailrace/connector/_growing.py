@@ -110,7 +110,7 @@ class GrowingTable(LiveTable):
         self._commit(draft, tail.folded(draft.write), self.growth, stamp)
 
     def _commit(self, draft: Draft, parts: list[Part], growth: Growth, stamp: Stamp) -> None:
-        """Rows and how far the copy is, in one version. Without a cursor, the table is whole."""
+        """Rows and how far the copy is, in one version. Without a growth, the table is whole."""
         growth = growth.with_again(draft.again(parts))
         stamp = replace(stamp, growth=None if growth.is_whole else growth.to_json())
         self.standing = named(draft.commit(parts, stamp), stamp)

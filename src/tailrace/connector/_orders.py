@@ -1,7 +1,7 @@
 """What signals ask for, carried out: copies begun, paused, continued and stopped, and told of step by step.
 
 An order is done when each of its tables has the copy that was asked for, or cannot have it. Everything that is needed
-to go on with it after a crash is on disk before it takes effect.
+to continue it after a crash is on disk before it takes effect.
 """
 
 from __future__ import annotations

@@ -134,13 +134,8 @@ class WindowCopy:
             if (growth := each.grown.growth)
         ]
 
-    @property
-    def seconds_max(self) -> float:
-        """The longest that a transaction was open at the source."""
-        return self._windows.seconds_max
-
     def cancel(self) -> None:
-        """Returns when it has ended, or after a while. What is in the lake stays, and is gone on from."""
+        """Returns when it has ended, or after a while. What is in the lake stays, and is continued."""
         self._stopping.set()
         if self._thread.ident:
             self._thread.join(CANCEL_SECONDS)
@@ -237,8 +232,6 @@ class WindowCopy:
                     self._failed[table] = new[table].copy, found
                 else:
                     self._tables[table] = ReadTable(*found, read_upto=found[0].growth.done)
-        for each in [self._tables[table] for table in begun if table in self._tables]:
-            self._land(each)
 
     def _settle(self, reader: LogReader) -> int:
         """What every state from now on shows, no table needs that has yet to begin. Returns the log's last

@@ -142,8 +142,6 @@ class WindowReader:
         self._chunk_rows = chunk_rows
         self._rows: dict[TableId, int] = {}
         self._number = 0
-        self.seconds_max = 0.0
-        """The longest that a state of the source was held."""
         shutil.rmtree(folder, ignore_errors=True)
 
     def read(self, wanted: Sequence[Wanted], waiting: Waiting = wait_in_silence) -> Group:
@@ -158,7 +156,6 @@ class WindowReader:
             group = Group(point, folder)
             self._read(group, wanted[:TABLES_MAX])
             group.seconds = time.monotonic() - begun
-        self.seconds_max = max(self.seconds_max, group.seconds)
         self._adapt(group)
         return group
 

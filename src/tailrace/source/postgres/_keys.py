@@ -80,13 +80,10 @@ class KeyOrder:
 
 
 @dataclass(frozen=True)
-class KeyChunk:
-    """The rows after one cursor and up to another, None meaning no bound."""
+class _Ordered:
+    """Rows of a table, by what it is ordered by."""
 
     order: KeyOrder
-    after: Cursor | None
-    upto: Cursor | None
-    condition: str | None = None
 
     @property
     def part(self) -> TableId:
@@ -95,26 +92,26 @@ class KeyChunk:
     @property
     def namespaces(self) -> Sequence[str]:
         return self.order.namespaces
+
+
+@dataclass(frozen=True)
+class KeyChunk(_Ordered):
+    """The rows after one cursor and up to another, None meaning no bound."""
+
+    after: Cursor | None
+    upto: Cursor | None
+    condition: str | None = None
 
     def rows(self) -> sql.Composed:
         return self.order.between(self.after, self.upto)
 
 
 @dataclass(frozen=True)
-class KeyList:
+class KeyList(_Ordered):
     """The rows that have one of some keys."""
 
-    order: KeyOrder
     keys: tuple[Cursor, ...]
     condition: str | None = None
-
-    @property
-    def part(self) -> TableId:
-        return self.order.table
-
-    @property
-    def namespaces(self) -> Sequence[str]:
-        return self.order.namespaces
 
     def rows(self) -> sql.Composed:
         if not self.keys:
