@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tailrace.spark.task_errors import errors_received, errors_sent
@@ -21,16 +21,23 @@ def on_executors(
     """`work` for each item, in so many tasks; a task takes its items one after another. Items and results can be
     pickled. An error of ours is raised here as it was there."""
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for item in batch.column("item").to_pylist():
-                with errors_sent():
-                    result = work(pickle.loads(item))
-                yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
+    def run(share: list[Item]) -> list[Result]:
+        with errors_sent():
+            return [work(item) for item in share]
 
+    if not items:
+        return []
+    shares = [share for share in _shares(items, tasks) if share]
     with errors_received():
-        found = dealt_out(spark, items, tasks).mapInArrow(run, "result binary").collect()
-        return [pickle.loads(row["result"]) for row in found]
+        # Not a DataFrame: the first query of a session takes seconds to plan and compile.
+        found = spark.sparkContext.parallelize(shares, len(shares)).map(run).collect()
+    return [result for results in found for result in results]
+
+
+def _shares(items: Sequence[Item], tasks: int) -> list[list[Item]]:
+    """As even as can be, neighbours together."""
+    bounds = [number * len(items) // tasks for number in range(tasks + 1)]
+    return [list(items[begin:end]) for begin, end in pairwise(bounds)]
 
 
 def dealt_out(spark: SparkSession, items: Sequence[object], tasks: int) -> DataFrame:
