@@ -68,7 +68,7 @@ say "installing $(grep -c == requirements.lock) pinned packages (Spark alone is 
 .venv/bin/pip install --quiet -r requirements.lock
 say "installing tailrace from this folder"
 .venv/bin/pip install --quiet --no-deps --editable .
-say "starting Spark once, so that Delta's jar is here"
-.venv/bin/python -c 'from tailrace.lake.formats import format_named; from tailrace.spark.session import session; session(format_named("delta")).stop()' || fail "Spark did not start" "see above"
+say "starting Spark twice, so that Delta's jar is here and later starts take half the time"
+.venv/bin/python -m tailrace.spark.prepared || fail "Spark did not start" "see above"
 printf '%s\n' "$wanted" >"$stamp"
 say "done"

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
@@ -80,8 +81,10 @@ class FullSnapshot:
         self._plan = plan
         self._described: dict[TableId, SourceTable] = {}
         self._chunks: dict[TableId, list[Chunk]] = {}
+        self._read_here: dict[TableId, int] = {}
+        """How many of a table's chunks this process has read itself."""
         self._tasks: dict[TableId, int] = {}
-        """How many tasks read a table's chunks."""
+        """How many tasks read the others."""
         self._cancelled = threading.Event()
         self.landed: dict[TableId, TableVersion] = {}
         """Tables that are copied, each with its stamp."""
@@ -128,7 +131,7 @@ class FullSnapshot:
         return [
             TableProgress(table, self._chunks_done(table), len(self._chunks[table]), found.rows_estimated)
             for table, found in list(self._described.items())
-            if table in self._tasks
+            if table in self._read_here
         ]
 
     def _describe(self) -> None:
@@ -144,11 +147,14 @@ class FullSnapshot:
             else:
                 self._described[table] = found[table]
                 self._chunks[table] = self._plan.source.chunks(found[table], self._plan.chunk_bytes_max)
-                self._tasks[table] = self._tasks_for(len(self._chunks[table]))
+                self._read_here[table] = 0
+                self._tasks.pop(table, None)
+        if any(len(chunks) > 1 for chunks in self._chunks.values()):
+            self._spark.start_soon()
 
-    def _tasks_for(self, chunks: int) -> int:
+    def _tasks_for(self, spark: SparkSession, chunks: int) -> int:
         """One task a chunk, unless Spark would then run more of them at once than may read."""
-        if chunks == 1 or (tasks_at_once(self._spark.get()) or math.inf) <= self._plan.readers_max:
+        if (tasks_at_once(spark) or math.inf) <= self._plan.readers_max:
             return chunks
         return min(chunks, self._plan.readers_max // self._plan.tables_at_once)
 
@@ -174,9 +180,8 @@ class FullSnapshot:
         schema = self._described[table].schema
         stamp = Stamp(point.position, schema.relation, self._plan.tables[table])
         try:
-            plan = ChunkPlan(self._plan.source, point, self._chunks[table], self._tasks[table])
             draft = self._plan.open_table(table).copy(schema, stamp)
-            return TableVersion(draft.commit(self._parts(table, plan, draft.write)), stamp)
+            return TableVersion(draft.commit(self._parts(table, point, draft.write)), stamp)
         except TailraceError:
             raise
         except Exception as error:
@@ -187,29 +192,35 @@ class FullSnapshot:
             logger.exception("copy failed", extra={"table": str(table)})
             raise unexpected(error, str(table)) from None
 
-    def _parts(self, table: TableId, plan: ChunkPlan, write: WritePart) -> list[Part]:
-        schema = self._described[table].schema
-        if len(plan.chunks) == 1:
-            # Handing out one chunk would take longer than reading it.
-            return [write(plan.source.read_chunk(plan.point, plan.chunks[0], schema))]
-        spark = self._spark.get()
+    def _parts(self, table: TableId, point: SnapshotPoint, write: WritePart) -> list[Part]:
+        """Read here what would take longer to hand out, and what can be read before Spark has started."""
+        source, schema, chunks = self._plan.source, self._described[table].schema, self._chunks[table]
+        parts: list[Part] = []
+        while len(parts) < len(chunks) and (len(chunks) == 1 or self._spark.is_starting):
+            parts.append(write(source.read_chunk(point, chunks[len(parts)], schema)))
+            self._read_here[table] = len(parts)
+            self._wait(None)
+        if len(parts) == len(chunks):
+            return parts
+        spark, rest = self._spark.get(), chunks[len(parts) :]
+        self._tasks[table] = self._tasks_for(spark, len(rest))
         spark.sparkContext.setJobGroup(_group(table), f"snapshot of {table}")
-        return copy_chunks(spark, plan, schema, write)
+        return parts + copy_chunks(spark, ChunkPlan(source, point, rest, self._tasks[table]), schema, write)
 
     def _chunks_done(self, table: TableId) -> int:
         """From Spark's own count of finished tasks: the stage that has as many as read the chunks."""
-        chunks, tasks = len(self._chunks[table]), self._tasks[table]
+        chunks, here, tasks = len(self._chunks[table]), self._read_here[table], self._tasks.get(table)
         if table in self.landed:
             return chunks
-        if tasks == 1 or self._spark.started is None:
-            return 0
+        if tasks is None or self._spark.started is None:
+            return here
         tracker = self._spark.started.sparkContext.statusTracker()
         done = 0
         for job in tracker.getJobIdsForGroup(_group(table)):
             info = tracker.getJobInfo(job)
             stages = [tracker.getStageInfo(stage) for stage in (info.stageIds if info else ())]
             done = max([done, *(stage.numCompletedTasks for stage in stages if stage and stage.numTasks == tasks)])
-        return min(done, tasks) * chunks // tasks
+        return here + min(done, tasks) * (chunks - here) // tasks
 
 
 def _group(table: TableId) -> str:

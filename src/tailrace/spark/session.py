@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.lake.door import LakeFormat
 from tailrace.settings import LOCAL_SPARK, SparkSettings
-from tailrace.spark import cluster
+from tailrace.spark import cluster, prepared
 from tailrace.spark.task_errors import SessionError
 
 JAVA_MIN = 17
@@ -76,9 +76,9 @@ def session(
     log_path = log_path or folder / "spark.log"
     try:
         with _signals_kept(), _python_of(settings):
-            configured = _with_settings(lake_format.configure(_builder(settings, folder, brief=brief)), settings)
-            _launch(configured, log_path)
-            started: SparkSession = configured.getOrCreate()
+            options = _options(lake_format, settings, folder, brief=brief)
+            _launch(options, log_path)
+            started: SparkSession = _configured(options).getOrCreate()
     except Exception as error:
         raise SessionError(f"Spark did not start: {str(error).splitlines()[0]}", f"see {log_path}") from None
     if cluster.is_cluster(settings.master):
@@ -91,25 +91,32 @@ def session(
     return started
 
 
-def _builder(settings: SparkSettings, folder: Path, *, brief: bool) -> Any:
-    builder = SparkSession.builder.master(settings.master).appName("tailrace")
+def local_options(lake_format: LakeFormat) -> dict[str, str]:
+    """With which a Spark is started that works in this process's own JVM."""
+    configured = lake_format.configure(_configured({"spark.master": LOCAL_SPARK.master, **SETTINGS}))
+    return {name: str(value) for name, value in configured._options.items()}
+
+
+def _options(lake_format: LakeFormat, settings: SparkSettings, folder: Path, *, brief: bool) -> dict[str, str]:
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    options = os.environ.get("TAILRACE_JVM_OPTIONS", BRIEF_JVM if brief else LASTING_JVM)
+    jvm = os.environ.get("TAILRACE_JVM_OPTIONS", BRIEF_JVM if brief else LASTING_JVM)
     chosen = {
-        **SETTINGS,
+        **local_options(lake_format),
+        "spark.master": settings.master,
+        "spark.app.name": "tailrace",
         "spark.driver.memory": f"{heap_gb(memory_bytes)}g",
-        "spark.driver.extraJavaOptions": f'{options} "-Djava.io.tmpdir={folder}"',
+        "spark.driver.extraJavaOptions": f'{jvm} "-Djava.io.tmpdir={folder}"',
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **dict(settings.conf),
     }
-    for name, value in chosen.items():
-        builder = builder.config(name, value)
-    return builder
+    return chosen if cluster.is_cluster(settings.master) else prepared.applied(chosen)
 
 
-def _with_settings(builder: Any, settings: SparkSettings) -> Any:
-    for name, value in settings.conf:
+def _configured(options: Mapping[str, str]) -> Any:
+    builder = SparkSession.builder
+    for name, value in options.items():
         builder = builder.config(name, value)
     return builder
 
@@ -144,6 +151,8 @@ class LazySession:
         self._is_ours = self._has_ended = False
         self.started = given
         """The session, where there is one already."""
+        self.is_starting = False
+        """Whether one is being started beside other work."""
 
     def get(self) -> SparkSession:
         with self._lock:
@@ -157,12 +166,16 @@ class LazySession:
 
     def start_soon(self) -> None:
         """Start it beside what is done now. Whoever needs it waits for it, and is told if it did not start."""
-        if self.started is None:
+        if self.started is None and not self.is_starting:
+            self.is_starting = True
             threading.Thread(target=self._try, name="spark", daemon=True).start()
 
     def _try(self) -> None:
-        with suppress(TailraceError):
-            self.get()
+        try:
+            with suppress(TailraceError):
+                self.get()
+        finally:
+            self.is_starting = False
 
     def _stop(self) -> None:
         if self._is_ours and self.started is not None:
@@ -223,12 +236,12 @@ def _signals_kept() -> Iterator[None]:
             signal.signal(signal.SIGINT, handler)
 
 
-def _launch(configured: Any, log_path: Path) -> None:
+def _launch(options: Mapping[str, str], log_path: Path) -> None:
     """Start the JVM, unless this process has one. It writes to `log_path` alone: another thread may be printing."""
     if SparkContext._gateway is not None:
         return
     conf = SparkConf()
-    for name, value in configured._options.items():
+    for name, value in options.items():
         conf.set(name, value)
     log_path.parent.mkdir(parents=True, exist_ok=True)
     target = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
