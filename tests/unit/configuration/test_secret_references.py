@@ -28,12 +28,14 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_references_are_replaced_by_what_they_refer_to(tmp_path: Path) -> None:
-    whole, keyed = tmp_path / "whole", tmp_path / "a:b.properties"
+    whole, keyed, colon = tmp_path / "whole", tmp_path / "a.properties", tmp_path / "with:colon"
+    colon.write_text("c")
     whole.write_text("  s3cret\n\n")
     keyed.write_text("# of the shop\nuser = ann\npass\\u0077ord: one\\\n   two\n")
     assert resolved("${env:SHOP_PASSWORD}") == CANARY
     assert resolved(f"${{file:{whole}}}") == "s3cret"
     assert resolved(f"${{file:{keyed}:password}}") == "onetwo"
+    assert resolved(f"${{file:{colon}}}") == "c"
     assert resolved(f"<${{env:SHOP_PASSWORD}}|${{file:{keyed}:user}}>") == f"<{CANARY}|ann>"
     assert resolved("$${env:SHOP_PASSWORD} $$ $ 5$") == "${env:SHOP_PASSWORD} $$ $ 5$"
 
@@ -135,7 +137,8 @@ def test_a_mask_without_a_secret_behind_it_is_refused() -> None:
 
 def assert_silent(properties: dict[str, str]) -> None:
     """Nothing that is told of a configuration has the canary in it."""
-    told = [repr(check(properties)), repr(redacted(properties))]
+    told = [repr((each.value, each.errors, each.warnings)) for each in check(properties)]
+    told.append(repr(redacted(properties)))
     try:
         configuration = read(properties)
         told += [repr(configuration), *configuration.warnings]

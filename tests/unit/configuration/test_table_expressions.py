@@ -59,26 +59,37 @@ PIECES = st.sampled_from(
 )
 
 
-@given(st.lists(PIECES, min_size=1, max_size=6).map("".join), st.lists(TABLES, min_size=1, max_size=8))
-def test_an_expression_matches_what_debezium_matches_or_is_refused(expression: str, tables: list[TableId]) -> None:
+EXPRESSIONS = st.lists(PIECES, min_size=1, max_size=6).map("".join)
+
+
+@st.composite
+def tables_for(draw: st.DrawFn, expression: str) -> list[TableId]:
+    """Some that the expression matches, cut at every dot, and some others."""
+    drawn = draw(st.lists(st.from_regex(expression, fullmatch=True, alphabet=LETTERS), max_size=3))
+    cuts = [(text[:at], text[at + 1 :]) for text in drawn for at, letter in enumerate(text) if letter == "."]
+    return [TableId(*cut) for cut in cuts if all(cut)] + draw(st.lists(TABLES, min_size=1, max_size=4))
+
+
+@given(EXPRESSIONS, st.data())
+def test_an_expression_matches_what_debezium_matches_or_is_refused(expression: str, data: st.DataObject) -> None:
     try:
         patterns = matched(expression)
     except ExpressionError:
         return
-    for table in tables:
+    for table in data.draw(tables_for(expression)):
         assert matches(patterns, table) == debezium_matches(expression, table), table
 
 
-@given(st.lists(PIECES, min_size=1, max_size=6).map("".join), st.lists(TABLES, min_size=1, max_size=8))
+@given(EXPRESSIONS, st.data())
 def test_a_table_to_copy_is_never_matched_wrongly_and_missed_only_with_a_warning(
-    expression: str, tables: list[TableId]
+    expression: str, data: st.DataObject
 ) -> None:
     warnings: list[str] = []
     try:
         patterns = chosen(expression, warnings.append)
     except ExpressionError:
         return
-    for table in tables:
+    for table in data.draw(tables_for(expression)):
         if matches(patterns, table) or not warnings:
             assert matches(patterns, table) == debezium_matches(expression, table), table
 
@@ -143,6 +154,12 @@ def test_an_unescaped_dot_that_could_be_another_character_is_warned_of() -> None
     patterns = chosen("public.order_.*", warnings.append)
     assert patterns[0] == "public.order_*"
     assert warnings == [r"'public.order_.*' is taken as if its first dot were escaped, \., and ended the schema's name"]
+
+
+def test_a_table_to_leave_out_is_left_out_in_every_reading() -> None:
+    patterns = matched("public.order_.*")
+    assert matches(patterns, TableId("public", "order_1"))
+    assert matches(patterns, TableId("public order_", "x"))
 
 
 def test_a_list_is_split_at_commas_that_are_not_escaped() -> None:
