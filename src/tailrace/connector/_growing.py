@@ -85,7 +85,7 @@ class GrowingTable(LiveTable):
         tail = unseen_tail(reader, window.schema, unseen.seqs, self.decode, DRIVER_DECODED_BYTES_MAX)
         staged = [] if tail is not None and tail.truncated else window.staged
         draft = self.stored.publish(window.schema, stamp, is_growing=True, tells_all=bool(self.growth.order))
-        folded = self._folded(staged, _Folding(window.schema, _blob(tail), unseen.is_exact, draft.write))
+        folded = self._folded(staged, _Folding(window.schema, _blob(tail), unseen.is_exact, draft.write, window.again))
         for _, again in folded:
             growth = growth.with_again(again)
         self._commit(draft, [part for part, _ in folded], growth, stamp)
@@ -125,10 +125,12 @@ class _Folding:
     states: bytes | None
     is_exact: bool
     write: WritePart
+    wanted: pa.Table | None
+    """The keys that were read again, if that is what was read."""
 
     def __call__(self, staged: Staged) -> tuple[Part, pa.Table | None]:
         states = pickle.loads(self.states) if self.states is not None else None
-        found = reconciled(read_staged(staged), states, self.schema, is_exact=self.is_exact)
+        found = reconciled(read_staged(staged), states, self.schema, is_exact=self.is_exact, wanted=self.wanted)
         return self.write(found.states.to_batches()), found.again
 
 
