@@ -156,6 +156,9 @@ class WindowReader:
             group = Group(point, folder)
             self._read(group, wanted[:TABLES_MAX])
             group.seconds = time.monotonic() - begun
+        # After the last row was read: what empties a table shows at once, whatever state it is read under. After the
+        # window has closed: watermarks of the source are before it.
+        group.position = max(point.position, self._source.now())
         self._adapt(group)
         return group
 
@@ -179,8 +182,6 @@ class WindowReader:
             rows += min(table.rows_estimated, self._rows_of(each.table) * len(chunks))
             room -= len(chunks) * min(1.0, max(0.05, table.rows_estimated / self._rows_of(each.table)))
         self._stage(group, tasks, rows)
-        # After the last row was read: what empties a table shows at once, whatever state it is read under.
-        group.position = max(group.point.position, self._source.now())
 
     def _plan(
         self, point: WindowPoint, wanted: Wanted, table: SourceTable, schema: TableSchema, count: int

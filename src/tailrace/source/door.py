@@ -20,6 +20,7 @@ import pyarrow as pa
 from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
+from tailrace.settings import Watermarking
 from tailrace.source.control import CaptureControl
 
 Claim = Mapping[str, Any]
@@ -125,6 +126,12 @@ class Source(Protocol):
         """`type(self)(**arguments)` is the same source in another process. JSON. May hold secrets."""
         ...
 
+    def watermarked(self, how: Watermarking) -> Source:
+        """The same source, whose windows write such watermarks. Not to be trusted with anything: what a state does not
+        show, `unseen` says. A definite error where it has no place for them; whether it may write there, `claim` and
+        `examine` find out."""
+        ...
+
     def identify(self) -> Mapping[str, str]:
         """Which database this is, whatever address it is reached at. A definite error unless changes can be captured
         from it. A log and a lake belong to one identity for ever. Has `source`, the kind, and `database`, a name."""
@@ -210,7 +217,7 @@ class Source(Protocol):
 
     def window(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[WindowPoint]:
         """One consistent state of the database for some seconds, valid inside the `with`. Makes nothing at the source
-        and needs no more rights than reading.
+        but watermarks, where it was told to, and without them needs no more rights than reading.
 
         What was read is worth something only if the `with` ends without an error: the source can no longer lose any
         transaction that the state showed. Of what may hold that up, `waiting` hears nothing but that it does."""
