@@ -62,6 +62,8 @@ class SourceTable:
     """Why it cannot be copied exactly; None where it can."""
     detail: Any = None
     """What only the source reads."""
+    row_bytes_estimated: int | None = None
+    """About how much room a row takes; None where that is not known."""
 
     @property
     def table(self) -> TableId:
@@ -302,7 +304,8 @@ class Source(Protocol):
     def read_chunk(self, point: SnapshotPoint, chunk: Chunk, schema: TableSchema) -> Iterator[Any]:
         """The chunk's rows as record batches, `row_schema(schema)`. Runs on an executor.
 
-        A transient error when the table was rewritten since the snapshot, which then does not show it any more."""
+        A transient error when the table was rewritten since the snapshot, which then does not show it any more; under a
+        window also when another process keeps it locked, which says who does."""
         ...
 
     @staticmethod
