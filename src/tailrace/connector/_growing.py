@@ -52,7 +52,7 @@ class GrowingTable(LiveTable):
 
     growth: Growth = field(default_factory=lambda: Growth(None))
     durable_seq: int = 0
-    """The last transaction that is sure to be in the table also after a power cut."""
+    """What the log has up to this transaction, the table does not need again, whatever happens to us."""
     stamp: Stamp | None = None
     """Its newest version's."""
 
@@ -62,7 +62,20 @@ class GrowingTable(LiveTable):
 
     def make_durable(self) -> None:
         super().make_durable()
-        self.durable_seq = self.seq
+        # Not its own number: who opens the table after a crash knows the stamp alone.
+        self.durable_seq = self.stamp.seq or 0 if self.stamp else 0
+
+    def restamp(self, position: SourcePosition) -> None:
+        """Where nothing concerned the table for a while, its stamp is old. With this it says how far the table is, and
+        the log need not keep what is before that."""
+        assert self.stamp is not None
+        if self.stamp.seq != self.seq:
+            stamp = replace(self.stamp, position=position, seq=self.seq)
+            self._tried(lambda: self._restamp(stamp))
+
+    def _restamp(self, stamp: Stamp) -> None:
+        self._require_standing()
+        self.standing, self.stamp = named(self.stored.restamp(stamp), stamp), stamp
 
     def add(self, reader: LogReader, window: TableWindow, unseen: Unseen, upto: int, position: SourcePosition) -> None:
         """Bring the table to transaction `upto` and the window's rows with it. One version for each.

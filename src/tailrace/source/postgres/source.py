@@ -77,6 +77,9 @@ from tailrace.source.postgres._verdict import why_copy
 from tailrace.source.postgres._waiting import Waiter
 from tailrace.source.postgres._watermarks import watermarks_of
 
+LOCK_SECONDS = 3.0
+"""How long a window waits for a table that is locked."""
+
 
 class PostgresSource(Source):
     """One database of a Postgres server.
@@ -309,7 +312,7 @@ class PostgresSource(Source):
             return _chunks.plan(measured(conn, table.detail), bytes_max)
 
     def last_key(self, point: SnapshotPoint, table: SourceTable, order: Sequence[str] = ()) -> Cursor | None:
-        with _chunks.reader(self._dsn, point.token, table.table, table.table) as conn:
+        with _chunks.reader(self._dsn, point.token, table.table, table.table, LOCK_SECONDS) as conn:
             return _keys.last_key(conn, _keys.key_order(conn, table, order))
 
     def key_chunks(
@@ -321,7 +324,7 @@ class PostgresSource(Source):
         count: int,
         order: Sequence[str] = (),
     ) -> list[_keys.KeyChunk]:
-        with _chunks.reader(self._dsn, point.token, table.table, table.table) as conn:
+        with _chunks.reader(self._dsn, point.token, table.table, table.table, LOCK_SECONDS) as conn:
             return _keys.plan(conn, _keys.key_order(conn, table, order), between, rows, count)
 
     def chunk_of_keys(self, table: SourceTable, keys: pa.Table) -> _keys.KeyList:
@@ -333,7 +336,9 @@ class PostgresSource(Source):
         return replace(chunk, condition=condition)
 
     def read_chunk(self, point: SnapshotPoint, chunk: _chunks.Chunk, schema: TableSchema) -> Iterator[Any]:
-        return _chunks.read(self._dsn, point.token, chunk, schema)
+        # A state for seconds is not held for a lock that may take hours. One that is held for hours is worth waiting.
+        seconds = LOCK_SECONDS if isinstance(point, WindowPoint) else None
+        return _chunks.read(self._dsn, point.token, chunk, schema, seconds)
 
     @staticmethod
     def decode(records: Any, schema: TableSchema) -> Any:
@@ -367,4 +372,7 @@ class PostgresSource(Source):
 
 def _source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:
     found = first_problems(infos, Rights.load(conn, infos))
-    return [SourceTable(schema_of(info), info.rows_estimated, found[info.table], info) for info in infos]
+    return [
+        SourceTable(schema_of(info), info.rows_estimated, found[info.table], info, info.row_bytes_estimated)
+        for info in infos
+    ]
