@@ -29,6 +29,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableRecord, TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.snapshot.full import TableProgress
+from tailrace.snapshot.growth import Growth
 from tailrace.source.door import Claim, Problem, Source
 
 RETRY_SECONDS = 2.0
@@ -70,8 +71,8 @@ class Copies:
         """Tables that are to be read in the order of this column."""
         self.conditions: dict[TableId, tuple[int, str]] = {}
         """Tables of which only these rows are to be read again, in the copy of this number."""
-        self.brought: dict[TableId, tuple[int, int]] = {}
-        """How many rows windows have brought of each table, in its last copy, and by how many windows."""
+        self.brought: dict[TableId, Growth] = {}
+        """How far windows have brought each table, in its last copy."""
         self.is_paused: Callable[[TableId], bool] = lambda table: False
         """Whether a copy is to wait."""
         self.waiting: dict[TableId, tuple[TableVersion, int | None]] = {}

@@ -86,7 +86,7 @@ class GrowingTable(LiveTable):
         if window.is_moved:
             self.move = Move(window.schema, position)
         self.apply(reader, upto, position)
-        growth = self.growth.with_window(window.done, window.rows)
+        growth = self.growth.with_window(window.done, window.rows, window.held_seconds)
         growth = growth.without_again(window.again) if window.again is not None else growth
         stamp = Stamp(position, self.relation, self.copy, self.seq)
         self._tried(lambda: self._add(reader, window, unseen, growth, stamp))

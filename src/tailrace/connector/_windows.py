@@ -37,6 +37,7 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
 from tailrace.snapshot.full import CancelledError, TableProgress
+from tailrace.snapshot.growth import Growth
 from tailrace.snapshot.windows import WindowReader
 from tailrace.source.door import Claim, Problem, Source, View
 from tailrace.spark.task_errors import is_spark_gone, unexpected
@@ -77,8 +78,8 @@ class WindowCopy:
         self._settled: int | None = None
         """Every transaction up to this one shows in every state from now on."""
         self._landed: dict[TableId, TableVersion] = {}
-        self.brought: dict[TableId, tuple[int, int]] = {}
-        """How many rows of each table are in the lake, and by how many windows; whole or not."""
+        self.brought: dict[TableId, Growth] = {}
+        """How far each table is, whole or not."""
         self._failed: dict[TableId, tuple[int, TailraceError]] = {}
         self.trouble: TailraceError | None = None
         """What is tried again."""
@@ -147,9 +148,8 @@ class WindowCopy:
         with self._lock:
             tables = list(self._tables.items())
         return [
-            TableProgress(table, growth.rows, *[max(each.rows_estimated, growth.rows)] * 2)
+            _progress(table, each.grown.growth, max(each.rows_estimated, each.grown.growth.rows))
             for table, each in tables
-            if (growth := each.grown.growth)
         ]
 
     def cancel(self) -> None:
@@ -350,7 +350,7 @@ class WindowCopy:
             logger.exception("window failed", extra={"table": str(table)})
             self._fail(each, unexpected(error, str(table)))
         else:
-            self.brought[table] = each.grown.growth.rows, each.grown.growth.windows
+            self.brought[table] = each.grown.growth
             self._land(each)
 
     def _fail(self, each: ReadTable, error: TailraceError) -> None:
@@ -386,3 +386,7 @@ class WindowCopy:
     def _unseen(self, reader: LogReader, view: View, upto: int) -> np.ndarray:
         after = self._settled if self._settled is not None else reader.oldest_seq - 1
         return unseen(self._source, reader, view, (after, upto))
+
+
+def _progress(table: TableId, growth: Growth, rows: int) -> TableProgress:
+    return TableProgress(table, growth.rows, rows, rows, growth.held_seconds, growth.held_seconds_max)

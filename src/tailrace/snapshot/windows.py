@@ -93,6 +93,8 @@ class TableWindow:
     """The rows up to this key were read."""
     again: pa.Table | None
     """Or nothing but the rows with these keys was read."""
+    held_seconds: float = 0.0
+    """How long the state was held, from before it was taken until its transaction had ended."""
 
     @property
     def rows(self) -> int:
@@ -155,11 +157,12 @@ class WindowReader:
         folder = self._folder / str(self._number)
         for each in (self._folder, folder):
             each.mkdir(0o700, exist_ok=True)
+        begun = time.monotonic()
         with self._source.window(waiting) as point:
-            begun = time.monotonic()
             group = Group(point, folder)
             self._read(group, wanted[:TABLES_MAX])
-            group.seconds = time.monotonic() - begun
+        group.seconds = time.monotonic() - begun
+        group.tables = {table: replace(each, held_seconds=group.seconds) for table, each in group.tables.items()}
         # After the last row was read: what empties a table shows at once, whatever state it is read under. After the
         # window has closed: watermarks of the source are before it.
         group.position = max(point.position, self._source.now())

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 from pyspark.sql import SparkSession
+from tests.doors.disturbed import DisturbedPostgres
 from tests.integration.lake.equality import assert_equal, execute
 from tests.load import Load, writers
 from tests.postgres import wait_until
@@ -147,6 +149,34 @@ def test_a_condition_and_a_surrogate_key_choose_what_is_read_and_in_which_order(
         assert_equal(source, run.lake, "public.parts")
     told = [each for each in LakeHome(settings.lake).notifications.all() if each.step is CopyStep.TABLE_COMPLETED]
     assert [(each.signal, each.rows) for each in told] == [("few", 29), ("all", 500)]
+
+
+def test_the_longest_transaction_that_a_copy_has_open_at_the_source_is_told(
+    source: str, settings: ConnectorSettings
+) -> None:
+    """Postgres's own measure: how old the transaction is when its last row is read."""
+    disturbed = DisturbedPostgres(source)
+    ages: list[float] = []
+
+    def disturb(table: TableId, what: str, number: int) -> None:
+        """One window takes longer than the others."""
+        with psycopg.connect(source) as conn:
+            if table.name == "orders" and number == 3:
+                conn.execute("select pg_sleep(1.5)")
+            conn.rollback()
+            query = "select max(extract(epoch from clock_timestamp() - xact_start))::float8 from pg_stat_activity"
+            found = conn.execute(f"{query} where application_name = 'tailrace' and datname = current_database()")
+            ages.append((found.fetchone() or (0.0,))[0])
+
+    with running(replace(settings, window_rows=100), disturbed) as run:
+        run.catch_up()
+        disturbed.disturbance.begin(disturb)
+        tailrace.signal(run.lake, "execute-snapshot", {"data-collections": [ORDERS]}, id="again")
+        wait_for_signal(run.lake, "again", SignalState.DONE)
+    told = [each for each in LakeHome(settings.lake).notifications.all() if each.signal == "again" and each.table]
+    assert max(ages) <= told[-1].held_seconds_max < max(ages) + 5
+    assert 0 < told[-1].held_seconds <= told[-1].held_seconds_max
+    assert max(ages) >= 1.5
 
 
 def test_what_cannot_be_read_is_rejected_and_a_table_that_is_added_is_taken_in(
