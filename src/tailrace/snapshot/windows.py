@@ -43,10 +43,13 @@ ROWS_FIRST = 20_000
 """In the first chunks of a table, if they are not too wide for that."""
 ROWS_FIRST_UNKNOWN = 2_000
 """The same where no one knows how wide they are."""
-ROWS_MIN = 100
 ROWS_MAX = 1_000_000
 CHUNK_BYTES_MAX = 48 << 20
 """Of rows as they are in memory, about; and so much is reconciled in one piece, however large a chunk turns out."""
+CHUNK_BYTES_MIN = 1 << 20
+"""Less than this costs more to plan than to read, however slow the machine is at present."""
+GROWTH_MAX = 2.0
+"""A group is at most so many times as large as the last one: the machine may be slower by now."""
 CHUNKS_A_TASK = 2
 TABLES_MAX = 64
 HERE_ROWS_MAX = 20_000
@@ -232,11 +235,9 @@ class WindowReader:
 
     def _adapt(self, group: Group) -> None:
         """Let the next group take about as long as it should."""
-        factor = min(4.0, max(0.25, GROUP_SECONDS / max(0.01, group.seconds)))
         for table, window in group.tables.items():
             width = sum(each.bytes for each in window.staged) / max(1, window.rows)
-            most = min(ROWS_MAX, int(CHUNK_BYTES_MAX / max(1.0, width)))
-            self._rows[table] = max(ROWS_MIN, min(most, int(self._rows.get(table, ROWS_FIRST) * factor)))
+            self._rows[table] = rows_next(self._rows.get(table, ROWS_FIRST), group.seconds, width)
 
     def _rows_of(self, table: SourceTable) -> int:
         """How many rows the next chunks of a table have."""
@@ -265,7 +266,16 @@ def rows_first(table: SourceTable) -> int:
     """How many rows the first chunks of a table have: as many as its width allows."""
     if table.row_bytes_estimated is None:
         return ROWS_FIRST_UNKNOWN
-    return max(ROWS_MIN, min(ROWS_FIRST, CHUNK_BYTES_MAX // max(1, table.row_bytes_estimated)))
+    return max(1, min(ROWS_FIRST, CHUNK_BYTES_MAX // max(1, table.row_bytes_estimated)))
+
+
+def rows_next(rows: int, seconds: float, width: float) -> int:
+    """How many rows chunks have after a group with `rows` in each took so long. `width` is what a row took in memory;
+    0 where there was none."""
+    factor = min(GROWTH_MAX, max(0.25, GROUP_SECONDS / max(0.01, seconds)))
+    most = min(ROWS_MAX, int(CHUNK_BYTES_MAX / max(1.0, width)))
+    least = min(ROWS_FIRST, int(CHUNK_BYTES_MIN / max(1.0, width)))
+    return max(1, least, min(most, int(rows * factor)))
 
 
 def _staged(source: Source, point: WindowPoint, task: _Task) -> list[Staged]:

@@ -41,8 +41,9 @@ insert into words select w || n, 'first' from unnest(array['a', 'B', 'b', 'é', 
 insert into numbered select 'item ' || n, 'first' from generate_series(1, 60) n;
 insert into names select case when n % 2 = 0 then 'Name' else 'name' end || n, 'first', repeat(md5(n::text), 100)
   from generate_series(1, 60) n;
-insert into pairs select a, 10 * n + g, 'first' from unnest(array['resume', 'résumé', 'Resume', 'role', 'rôle']) with ordinality
-  as given (a, n), generate_series(1, 6) g;
+insert into pairs select a, 10 * n + g, 'first'
+  from unnest(array['resume', 'résumé', 'Resume', 'role', 'rôle']) with ordinality as given (a, n),
+  generate_series(1, 6) g;
 """
 TABLES = ("public.words", "public.numbered", "public.names", "public.pairs")
 CHANGES = """
