@@ -35,6 +35,17 @@ class SnapshotMode(StrEnum):
     """As `initial`; and if the source has lost changes that we had not read, by windows once more."""
 
 
+class Watermarking(StrEnum):
+    """What a window writes to the source's signal table before and after its rows are read. Debezium's names."""
+
+    READ_ONLY = "read_only"
+    """Nothing."""
+    INSERT_INSERT = "insert_insert"
+    """A row that opens it, and one that closes it."""
+    INSERT_DELETE = "insert_delete"
+    """A row that opens it, which is deleted when it closes."""
+
+
 @dataclass(frozen=True)
 class ConnectorSettings:
     """One connector: into which lake, and how. The source has settings of its own."""
@@ -74,6 +85,8 @@ class ConnectorSettings:
     """A table of the source, by its whole name: rows that are inserted there are signals. The source has it too."""
     signal_file: Path | None = None
     """A file of JSON lines that are signals."""
+    watermarking: Watermarking = Watermarking.READ_ONLY
+    """What copies by windows write to the signal table."""
     spark: SparkSettings = LOCAL_SPARK
 
 

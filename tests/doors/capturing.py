@@ -34,11 +34,14 @@ class Captured:
     source: Source
     log: Path
     reports: list[str] = field(default_factory=list)
-    windows: dict[str, int] = field(default_factory=dict)
-    """Where each window stands in the log."""
+    is_held: bool = False
+    """It has seen that it is paused."""
 
     def __post_init__(self) -> None:
-        self.control = CaptureControl(self.reports.append, self.windows.__setitem__, KEEP_SECONDS)
+        self.control = CaptureControl(self.reports.append, KEEP_SECONDS, self._hold)
+
+    def _hold(self) -> None:
+        self.is_held = True
 
     def catch_up(self) -> None:
         """Wait until the log has everything that the source has committed."""
@@ -92,4 +95,4 @@ if __name__ == "__main__":
     script, name, log_path = sys.argv[1:]
     scripted = ScriptedSource(script)
     opened = LogWriter.open(Path(log_path), scripted.identify())
-    scripted.capture({"name": name}, opened, CaptureControl(print, lambda _, __: None, KEEP_SECONDS))
+    scripted.capture({"name": name}, opened, CaptureControl(print, KEEP_SECONDS))

@@ -27,6 +27,7 @@ from tailrace.errors import DefiniteError, TransientError
 from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
+from tailrace.settings import Watermarking
 from tailrace.source.control import CaptureControl
 from tailrace.source.door import (
     Check,
@@ -105,6 +106,11 @@ class ScriptedSource:
     @property
     def arguments(self) -> Mapping[str, Any]:
         return {"script": str(self._path)}
+
+    def watermarked(self, how: Watermarking) -> ScriptedSource:
+        if how is not Watermarking.READ_ONLY:
+            raise DefiniteError("a script has no signal table to write to", "write nothing: --watermarks read_only")
+        return self
 
     def identify(self) -> Mapping[str, str]:
         if not self._path.parent.is_dir():

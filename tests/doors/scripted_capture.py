@@ -59,7 +59,6 @@ class ScriptedCapture:
                 if not is_reported:
                     control.report("")
                     is_reported = True
-            self._append_windows()
             self._retain()
             control.stopping.wait(POLL_SECONDS)
 
@@ -93,12 +92,6 @@ class ScriptedCapture:
         failpoint("capture.flushed")
         if has_waited:
             self._control.report("")
-
-    def _append_windows(self) -> None:
-        for window in self._control.take_windows():
-            position = self._log.append_window(window.payload)
-            self._flush()
-            self._control.appended(window.id, position)
 
     def _retain(self) -> None:
         if time.monotonic() >= self._retain_at:

@@ -7,14 +7,13 @@ import random
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
 import pytest
 from demo.compare import compare
+from tests.load import Load, writers
 from tests.postgres import wait_until
 
 import tailrace
@@ -48,8 +47,8 @@ STATEMENTS = (
     "delete from pairs where b = %(key)s",
     "insert into pairs values (chr(65 + %(other)s %% 26), %(key)s, 0) on conflict do nothing",
 )
-RARELY = ("truncate pairs", "alter table pairs add column c int", "alter table pairs drop column if exists c")
-REFUSALS = (psycopg.errors.IntegrityError, psycopg.errors.DeadlockDetected, psycopg.errors.DuplicateColumn)
+RARE = ("truncate pairs", "alter table pairs add column c int", "alter table pairs drop column if exists c")
+LOAD = Load(STATEMENTS, ROWS + 50, RARE, together=0.2)
 POINTS = {
     "window.begun": 2,
     "window.read": 15,
@@ -80,38 +79,6 @@ if not settings.once:
     connector.stop()
 connector.wait()
 """
-
-
-def write(dsn: str, seed: int, stopping: threading.Event) -> None:
-    chance = random.Random(seed)
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        while not stopping.is_set():
-            statements = RARELY if chance.random() < 0.002 else STATEMENTS
-            given = {"key": chance.randint(1, ROWS + 50), "other": chance.randint(1, ROWS + 50)}
-            with suppress(
-                psycopg.errors.IntegrityError, psycopg.errors.DeadlockDetected, psycopg.errors.DuplicateColumn
-            ):
-                if chance.random() < 0.2:
-                    with conn.transaction():
-                        for statement in chance.choices(STATEMENTS, k=4):
-                            conn.execute(statement, given)
-                else:
-                    conn.execute(chance.choice(statements), given)
-            stopping.wait(0.005)
-
-
-@contextmanager
-def writers(dsn: str) -> Iterator[None]:
-    stopping = threading.Event()
-    threads = [threading.Thread(target=write, args=(dsn, seed, stopping)) for seed in range(WRITERS)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        for thread in threads:
-            thread.join()
 
 
 def started(
@@ -149,7 +116,7 @@ def test_under_load_and_killed_at_random_points_the_lake_equals_the_source(datab
         conn.execute(SETUP)
     caught_up(database, lake, chance)
     for number in range(ROUNDS):
-        with writers(database):
+        with writers(database, LOAD, WRITERS):
             point = chance.choice(list(POINTS))
             doomed = started(database, lake, chance, f"{point}:{chance.randint(1, POINTS[point])}")
             for _ in range(chance.randint(1, 3)):

@@ -25,12 +25,12 @@ TRANSACTIONS: list[tuple[Op, ...]] = [
 BEGINNINGS = {"both": {1: "a", 2: "b"}, "one": {2: "b"}}
 
 
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("is_standby", [False, True], ids=["primary", "standby"])
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", ["primary", "standby", "watermarks"])
 @pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_every_version_is_the_source_as_far_as_it_was_read(beginning: str, is_standby: bool) -> None:
+def test_every_version_is_the_source_as_far_as_it_was_read(beginning: str, kind: str) -> None:
     rows = frozenset((key, (value, value.upper())) for key, value in BEGINNINGS[beginning].items())
     for transactions in combinations(TRANSACTIONS, 3):
-        world = World(rows, transactions, is_standby=is_standby)
-        search = Search(Source(world), Windows(is_exact=not is_standby))
+        world = World(rows, transactions, is_standby=kind == "standby", has_watermarks=kind == "watermarks")
+        search = Search(Source(world), Windows(is_exact=kind != "standby"))
         assert (search.faults(), search.stuck()) == ({}, []), transactions

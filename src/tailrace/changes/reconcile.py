@@ -8,7 +8,8 @@ show, some of them logged before the chunk was read. Replayed over the chunk, th
 
 The chunk is always the complete side, so an update that leaves a large column out is filled from it, also where the
 row moved to another key by it. One row cannot be told: it moved, left columns out, and its old row is in another chunk.
-Its key is read again.
+A table that follows the log has it, or has noted its key, to be read again. When it is read again, the state may still
+not show the move that it is read for: then it is noted once more.
 
 Any other key that the chunk does not have needs nothing: the table follows the log, which brings it. A key of the chunk
 that is gone at L needs nothing either: a table that has followed the log to L does not have it.
@@ -34,15 +35,21 @@ class Reconciled:
     states: pa.Table
     """Whole rows of the chunk's keys, and of keys that they moved to, in the shape that `LakeTable.publish` takes."""
     again: pa.Table
-    """Keys that had a row at that transaction which cannot be told from this chunk. Not only the chunk's: when a key is
-    read again, the state may still not show the move that it is read for."""
+    """Of the keys that were read again, those that had a row at that transaction which still cannot be told."""
 
 
 def reconciled(
-    rows: pa.Table, states: pa.Table | None, schema: TableSchema, *, is_exact: bool, is_truncated: bool = False
+    rows: pa.Table,
+    states: pa.Table | None,
+    schema: TableSchema,
+    *,
+    is_exact: bool,
+    is_truncated: bool = False,
+    wanted: pa.Table | None = None,
 ) -> Reconciled:
     """`rows` as they are after the changes that `states` come to (`changes.tail.unseen_tail`), both in the schema's
-    shape; None stands for no changes. `is_truncated`: the table was emptied before the states.
+    shape; None stands for no changes. `is_truncated`: the table was emptied before the states. `wanted`: the rows are
+    those of these keys, which are read again.
 
     Not `is_exact`: the rows may show the first of these changes already. A replay then does no harm, but the row under
     a moved row's old key may be another one by now, and is not trusted.
@@ -60,8 +67,22 @@ def reconciled(
     as_read = np.ones(rows.num_rows, bool)
     as_read[own[own >= 0]] = False
     found = [rows.filter(pa.array(as_read)), changed.select(list(schema.names)).cast(rows.schema)]
-    again = states.filter(pa.array(is_unknown)).select(list(schema.key))
-    return Reconciled(_as_states(pa.concat_tables(found), schema), again)
+    unknown = states.filter(pa.array(is_unknown)).select(list(schema.key))
+    return Reconciled(_as_states(pa.concat_tables(found), schema), _among(unknown, wanted, schema))
+
+
+def _among(keys: pa.Table, wanted: pa.Table | None, schema: TableSchema) -> pa.Table:
+    """Those of the keys that were wanted."""
+    if wanted is None or not keys.num_rows:
+        return keys.slice(0, 0)
+    parts = [
+        pa.concat_arrays(
+            [each.column(name).combine_chunks().cast(keys.schema.field(name).type) for each in (keys, wanted)]
+        )
+        for name in schema.key
+    ]
+    codes, _ = key_codes(pa.StructArray.from_arrays(parts, list(schema.key)))
+    return keys.filter(pa.array(np.isin(codes[: keys.num_rows], codes[keys.num_rows :])))
 
 
 def _places(rows: pa.Table, states: pa.Table, schema: TableSchema) -> tuple[np.ndarray, np.ndarray]:

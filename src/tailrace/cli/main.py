@@ -26,7 +26,7 @@ from tailrace.configuration.quantities import (
     parse_duration,
     parse_size,
 )
-from tailrace.settings import SnapshotMode
+from tailrace.settings import SnapshotMode, Watermarking
 
 app = typer.Typer(
     help="Copy a live Postgres database into a data lake and keep the copy exact.",
@@ -81,6 +81,10 @@ SignalTable = Annotated[
 SignalFile = Annotated[
     Path | None, typer.Option(metavar="PATH", help="Lines that are appended to this file are signals.")
 ]
+Watermarks = Annotated[
+    Watermarking,
+    typer.Option(help="What copies by windows write to the signal table before and after each window."),
+]
 ChooseMode = Annotated[
     SnapshotMode,
     typer.Option(
@@ -129,6 +133,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     retain_all: RetainAll = "1h",
     signal_table: SignalTable = None,
     signal_file: SignalFile = None,
+    watermarks: Watermarks = Watermarking.READ_ONLY,
     snapshot_mode: ChooseMode = SnapshotMode.INITIAL,
     chunk_rows: ChunkRows = None,
 ) -> None:
@@ -161,6 +166,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             retain_all_seconds=parse_duration("--retain-all", retain_all),
             signal_table=signal_table,
             signal_file=signal_file,
+            watermarking=watermarks,
         )
         options = {"slot": slot, "publication": publication, "signal_table": signal_table}
         connector = Connector(settings, source_of(dsn, append_only=append_only or [], **options))
@@ -277,6 +283,7 @@ def doctor(
     exclude: Exclude = None,
     append_only: AppendOnly = None,
     signal_table: SignalTable = None,
+    watermarks: Watermarks = Watermarking.READ_ONLY,
 ) -> None:
     """Check whether a database can be copied, and print the SQL that fixes what cannot.
 
@@ -286,7 +293,7 @@ def doctor(
         from tailrace.cli.doctor import render
         from tailrace.source.kinds import source_of
 
-        source = source_of(dsn, append_only=append_only or [], signal_table=signal_table)
+        source = source_of(dsn, append_only=append_only or [], signal_table=signal_table).watermarked(watermarks)
         checks = source.examine(tables or [], exclude or [])
         render(checks, Console())
         if any(check.ok is False for check in checks):

@@ -129,7 +129,9 @@ class TerminalProgress:
         done, total = sum(t.rows_done for t in tables), sum(t.rows_estimated for t in tables)
         if not self._console.is_terminal and total and done != self._rows_told and (done == total or self._is_due()):
             self._rows_told = done
-            self._say(f"{done:,} of about {total:,} rows copied")
+            longest = max(each.held_seconds_max for each in tables)
+            held = f", no state of the source held for longer than {longest:.1f} s" if longest else ""
+            self._say(f"{done:,} of about {total:,} rows copied{held}")
 
     def _show_stream(self, status: StreamProgressed) -> None:
         self._status = status

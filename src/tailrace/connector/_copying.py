@@ -25,14 +25,18 @@ from tailrace.connector.events import Event
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.lake.door import TableVersion
 from tailrace.log.reader import LogReader
+from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableRecord, TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.snapshot.full import TableProgress
+from tailrace.snapshot.growth import Growth
 from tailrace.source.door import Claim, Problem, Source
 
 RETRY_SECONDS = 2.0
 RETRY_SECONDS_MAX = 60.0
+TELL_SECONDS = 1.0
+"""Tables that land within this time are told of together: there may be hundreds."""
 WINDOWS_ROWS_MIN = 20_000_000
 """A table that is thought to have more rows than this is never copied at once."""
 
@@ -64,14 +68,17 @@ class Copies:
         self._due = 0.0
         self._failures = 0
         self._retried: TransientError | None = None
+        self._untold: dict[TableId, SourcePosition] = {}
+        """Tables that have landed, which no one has been told."""
+        self._tell_due = 0.0
         self.at_once: set[TableId] = set()
         """Tables that are to be copied at once, although they could be copied by windows."""
         self.surrogate_keys: dict[TableId, str] = {}
         """Tables that are to be read in the order of this column."""
         self.conditions: dict[TableId, tuple[int, str]] = {}
         """Tables of which only these rows are to be read again, in the copy of this number."""
-        self.brought: dict[TableId, tuple[int, int]] = {}
-        """How many rows windows have brought of each table, in its last copy, and by how many windows."""
+        self.brought: dict[TableId, Growth] = {}
+        """How far windows have brought each table, in its last copy."""
         self.is_paused: Callable[[TableId], bool] = lambda table: False
         """Whether a copy is to wait."""
         self.waiting: dict[TableId, tuple[TableVersion, int | None]] = {}
@@ -82,6 +89,7 @@ class Copies:
         self._leave()
         self._finish_at_once()
         self._finish_windows()
+        self._tell_landed()
         self._start(reader)
 
     def hold(self) -> None:
@@ -254,9 +262,14 @@ class Copies:
                 self.waiting[table] = (version, shown_seq)
         failures = {table: error for table, error in errors.items() if self._book[table].state in COPYING}
         self._book.set({table: failed(table, self._book[table], error) for table, error in failures.items()})
-        if landed:
-            positions = [version.stamp.position for version in landed.values() if version.stamp]
-            self._tell(events.TablesLanded(list(landed), self._how.source.format(max(positions))))
+        self._untold |= {table: version.stamp.position for table, version in landed.items() if version.stamp}
+
+    def _tell_landed(self) -> None:
+        is_last = self._windows is None and self._at_once is None
+        if self._untold and (is_last or time.monotonic() >= self._tell_due):
+            self._tell(events.TablesLanded(list(self._untold), self._how.source.format(max(self._untold.values()))))
+            self._untold.clear()
+            self._tell_due = time.monotonic() + TELL_SECONDS
 
     def _ended(self, error: BaseException | None) -> None:
         self._failures = self._failures + 1 if error else 0

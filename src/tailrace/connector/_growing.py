@@ -52,7 +52,7 @@ class GrowingTable(LiveTable):
 
     growth: Growth = field(default_factory=lambda: Growth(None))
     durable_seq: int = 0
-    """The last transaction that is sure to be in the table also after a power cut."""
+    """What the log has up to this transaction, the table does not need again, whatever happens to us."""
     stamp: Stamp | None = None
     """Its newest version's."""
 
@@ -62,7 +62,20 @@ class GrowingTable(LiveTable):
 
     def make_durable(self) -> None:
         super().make_durable()
-        self.durable_seq = self.seq
+        # Not its own number: who opens the table after a crash knows the stamp alone.
+        self.durable_seq = self.stamp.seq or 0 if self.stamp else 0
+
+    def restamp(self, position: SourcePosition) -> None:
+        """Where nothing concerned the table for a while, its stamp is old. With this it says how far the table is, and
+        the log need not keep what is before that."""
+        assert self.stamp is not None
+        if self.stamp.seq != self.seq:
+            stamp = replace(self.stamp, position=position, seq=self.seq)
+            self._tried(lambda: self._restamp(stamp))
+
+    def _restamp(self, stamp: Stamp) -> None:
+        self._require_standing()
+        self.standing, self.stamp = named(self.stored.restamp(stamp), stamp), stamp
 
     def add(self, reader: LogReader, window: TableWindow, unseen: Unseen, upto: int, position: SourcePosition) -> None:
         """Bring the table to transaction `upto` and the window's rows with it. One version for each.
@@ -73,7 +86,7 @@ class GrowingTable(LiveTable):
         if window.is_moved:
             self.move = Move(window.schema, position)
         self.apply(reader, upto, position)
-        growth = self.growth.with_window(window.done, window.rows)
+        growth = self.growth.with_window(window.done, window.rows, window.held_seconds)
         growth = growth.without_again(window.again) if window.again is not None else growth
         stamp = Stamp(position, self.relation, self.copy, self.seq)
         self._tried(lambda: self._add(reader, window, unseen, growth, stamp))
@@ -85,7 +98,7 @@ class GrowingTable(LiveTable):
         tail = unseen_tail(reader, window.schema, unseen.seqs, self.decode, DRIVER_DECODED_BYTES_MAX)
         staged = [] if tail is not None and tail.truncated else window.staged
         draft = self.stored.publish(window.schema, stamp, is_growing=True, tells_all=bool(self.growth.order))
-        folded = self._folded(staged, _Folding(window.schema, _blob(tail), unseen.is_exact, draft.write))
+        folded = self._folded(staged, _Folding(window.schema, _blob(tail), unseen.is_exact, draft.write, window.again))
         for _, again in folded:
             growth = growth.with_again(again)
         self._commit(draft, [part for part, _ in folded], growth, stamp)
@@ -125,10 +138,12 @@ class _Folding:
     states: bytes | None
     is_exact: bool
     write: WritePart
+    wanted: pa.Table | None
+    """The keys that were read again, if that is what was read."""
 
     def __call__(self, staged: Staged) -> tuple[Part, pa.Table | None]:
         states = pickle.loads(self.states) if self.states is not None else None
-        found = reconciled(read_staged(staged), states, self.schema, is_exact=self.is_exact)
+        found = reconciled(read_staged(staged), states, self.schema, is_exact=self.is_exact, wanted=self.wanted)
         return self.write(found.states.to_batches()), found.again
 
 

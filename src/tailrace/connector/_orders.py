@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tailrace.connector._book import TableBook
@@ -25,6 +25,7 @@ from tailrace.model.notification import CopyStep, Notification
 from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
+from tailrace.snapshot.growth import Growth
 from tailrace.snapshot.signals import (
     ExecuteSnapshot,
     Log,
@@ -50,7 +51,7 @@ class Orders:
         self._copies = copies
         self._tell = tell
         self._state = self._file.load()
-        self._told: dict[TableId, tuple[int, int]] = {}
+        self._told: dict[TableId, Growth] = {}
         """How far tables were when that was told."""
         self._open = {signal.id: signal for signal in desk.open_signals()}
         copies.is_paused = self._is_paused
@@ -126,12 +127,12 @@ class Orders:
         if late:
             failpoint("signals.asked")
         for table in wanted:
-            brought = self._copies.brought.get(table, (0, 0))
-            if records[table].state in COPYING and self._told.get(table) != brought and brought[0]:
+            brought = self._copies.brought.get(table)
+            is_new = brought is not None and brought.rows and self._told.get(table) is not brought
+            if records[table].state in COPYING and brought is not None and is_new:
                 self._told[table] = brought
                 self._notify(CopyStep.IN_PROGRESS, signal, str(table))
-        rows = sum(self._told.get(table, (0, 0))[0] for table in wanted)
-        progress = f"{rows:,} rows so far" if rows else None
+        progress = progress_text([self._told[table] for table in wanted if table in self._told])
         is_paused = any(self._state.is_paused(table) for table in wanted if records[table].state in COPYING)
         self._desk.set(signal.id, SignalState.PAUSED if is_paused else SignalState.RUNNING, progress)
 
@@ -214,5 +215,14 @@ class Orders:
             self._store(signal, None)
 
     def _notify(self, step: CopyStep, signal: OpenSignal, table: str | None = None, text: str | None = None) -> None:
-        brought = self._copies.brought.get(TableId.parse(table), (0, 0)) if table is not None else (0, 0)
-        self._tell(CopyNotified(Notification(step, time.time_ns() // 1000, signal.id, table, *brought, text)))
+        grown = (self._copies.brought.get(TableId.parse(table)) if table is not None else None) or Growth(None)
+        held = grown.held_seconds, grown.held_seconds_max
+        time_us = time.time_ns() // 1000
+        self._tell(CopyNotified(Notification(step, time_us, signal.id, table, grown.rows, grown.windows, text, *held)))
+
+
+def progress_text(tables: Sequence[Growth]) -> str | None:
+    """How far an order is, and the longest transaction that it had open at the source; None at its beginning."""
+    rows = sum(each.rows for each in tables)
+    longest = max((each.held_seconds_max for each in tables), default=0.0)
+    return f"{rows:,} rows so far, no state held for longer than {longest:.1f} s" if rows else None

@@ -6,18 +6,23 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tailrace.connector._growing import GrowingTable, Unseen
+from tailrace.errors import TailraceError
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.snapshot.windows import Group, TableWindow, Wanted
-from tailrace.source.door import Cursor
+from tailrace.source.door import Cursor, Problem
 
 RETRY_SECONDS = 1.0
 RETRY_SECONDS_MAX = 30.0
+RESTAMP_SECONDS = 60.0
+"""How old the stamp of a table may get that waits for its next rows: the log keeps what comes after it."""
+PATIENCE_SECONDS = 60.0
+"""How long a run that is to end by itself tries again what fails."""
 
 T = TypeVar("T")
 
@@ -39,6 +44,9 @@ class ReadTable:
     """In a row."""
     rests: int = 0
     """How often it could not be read, in a row."""
+    rests_since: float = 0.0
+    problem: Problem | None = None
+    """Why it could not be read the last time."""
     rests_until: float = 0.0
     """Nothing of it is read before this, on the clock that only runs forwards."""
 
@@ -52,9 +60,14 @@ class ReadTable:
     def is_to_read(self) -> bool:
         return not self.is_read and time.monotonic() >= self.rests_until
 
-    def rest(self) -> None:
+    stamped_at: float = field(default_factory=time.monotonic)
+    """When its newest version was made, or it was taken in."""
+
+    def rest(self, error: TailraceError) -> None:
         """It could not be read: not again for a moment, which is longer each time."""
         self.rests += 1
+        self.rests_since = self.rests_since if self.rests > 1 else time.monotonic()
+        self.problem = Problem(error.message, error.hint or "it is tried again")
         self.rests_until = time.monotonic() + min(RETRY_SECONDS * 2 ** (self.rests - 1), RETRY_SECONDS_MAX)
 
     def wanted(self) -> Wanted:
@@ -69,10 +82,22 @@ class ReadTable:
         if window.again is not None:
             # Not before: until then its growth wants these keys, and they would be read twice.
             self.is_again_read = False
+        self.stamped_at = time.monotonic()
+
+    def follow(self, reader: LogReader, upto: int, position: SourcePosition, *, at_once: bool = False) -> None:
+        """Bring it to transaction `upto`, without more rows. Its stamp says so at once, or after a while."""
+        self.grown.apply(reader, upto, position)
+        if self.grown.seq == upto and (at_once or self.is_to_stamp):
+            self.grown.restamp(position)
+            self.stamped_at = time.monotonic()
+
+    @property
+    def is_to_stamp(self) -> bool:
+        return time.monotonic() - self.stamped_at > RESTAMP_SECONDS
 
     def took(self, window: TableWindow) -> None:
         """This was read."""
-        self.read_upto, self.has_read, self.rests = window.done, True, 0
+        self.read_upto, self.has_read, self.rests, self.problem = window.done, True, 0, None
         self.is_again_read |= window.again is not None
 
     def begin_again(self) -> None:

@@ -67,7 +67,7 @@ class Run:
         spark: SparkSession | None,
     ) -> None:
         self._settings = settings
-        self._source = source
+        self._source = source.watermarked(settings.watermarking)
         self._control = control
         self._tell = tell
         self._given_spark = spark

@@ -21,7 +21,14 @@ import numpy as np
 from tailrace.connector._apply import FAILURES_MAX, LakeParts
 from tailrace.connector._beginning import Beginning, Begun, Start, begin, resume, unseen
 from tailrace.connector._growing import Unseen
-from tailrace.connector._reading import RETRY_SECONDS, RETRY_SECONDS_MAX, ReadGroup, ReadTable, beside
+from tailrace.connector._reading import (
+    PATIENCE_SECONDS,
+    RETRY_SECONDS,
+    RETRY_SECONDS_MAX,
+    ReadGroup,
+    ReadTable,
+    beside,
+)
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import TableVersion
@@ -30,6 +37,7 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
 from tailrace.snapshot.full import CancelledError, TableProgress
+from tailrace.snapshot.growth import Growth
 from tailrace.snapshot.windows import WindowReader
 from tailrace.source.door import Claim, Problem, Source, View
 from tailrace.spark.task_errors import is_spark_gone, unexpected
@@ -43,6 +51,10 @@ PAUSED_SECONDS = 1.0
 logger = logging.getLogger(__name__)
 
 
+class _GivenUpError(TransientError):
+    """A table could not be read for so long that a run which is to end by itself ends."""
+
+
 class WindowCopy:
     """Copies of some tables, under way. The thread that made it may ask and tell; one more does the work."""
 
@@ -53,6 +65,7 @@ class WindowCopy:
         self._windows = WindowReader(
             source, claim, parts.spark, parts.home.windows, settings.readers_max, settings.window_rows
         )
+        self._once = settings.once
         self._lock = threading.Lock()
         self._new: dict[TableId, Start] = {}
         self._fresh: set[TableId] = set()
@@ -65,13 +78,12 @@ class WindowCopy:
         self._settled: int | None = None
         """Every transaction up to this one shows in every state from now on."""
         self._landed: dict[TableId, TableVersion] = {}
-        self.brought: dict[TableId, tuple[int, int]] = {}
-        """How many rows of each table are in the lake, and by how many windows; whole or not."""
+        self.brought: dict[TableId, Growth] = {}
+        """How far each table is, whole or not."""
         self._failed: dict[TableId, tuple[int, TailraceError]] = {}
         self.trouble: TailraceError | None = None
         """What is tried again."""
-        self.waits_for: Problem | None = None
-        """What holds it up at the source."""
+        self._waits_for: Problem | None = None
         self.error: BaseException | None = None
         """What ended it."""
         self._thread = threading.Thread(target=self._run, name="windows", daemon=True)
@@ -105,6 +117,13 @@ class WindowCopy:
             return {**under_way, **{table: start.copy for table, start in self._new.items()}}
 
     @property
+    def waits_for(self) -> Problem | None:
+        """What holds it up at the source, or one of its tables."""
+        with self._lock:
+            held_up = [each.problem for each in self._tables.values() if each.problem is not None]
+        return self._waits_for or next(iter(held_up), None)
+
+    @property
     def is_done(self) -> bool:
         return not self._thread.is_alive()
 
@@ -129,9 +148,8 @@ class WindowCopy:
         with self._lock:
             tables = list(self._tables.items())
         return [
-            TableProgress(table, growth.rows, *[max(each.rows_estimated, growth.rows)] * 2)
+            _progress(table, each.grown.growth, max(each.rows_estimated, each.grown.growth.rows))
             for table, each in tables
-            if (growth := each.grown.growth)
         ]
 
     def cancel(self) -> None:
@@ -143,7 +161,7 @@ class WindowCopy:
     # The thread.
 
     def _run(self) -> None:
-        failures = 0
+        failures, since = 0, 0.0
         while not self._stopping.is_set():
             try:
                 self._work()
@@ -152,6 +170,10 @@ class WindowCopy:
                 return
             except TransientError as error:
                 failures = 1 if self.trouble is None else failures + 1
+                since = time.monotonic() if self.trouble is None else since
+                if isinstance(error, _GivenUpError) or (self._once and time.monotonic() - since > PATIENCE_SECONDS):
+                    self.error = error
+                    return
                 seconds = min(RETRY_SECONDS * 2**failures, RETRY_SECONDS_MAX)
                 self.trouble = TransientError(f"{error.message}; trying again in {seconds:.0f} s", error.hint)
                 logger.warning("windows tried again", extra={"reason": error.message})
@@ -168,7 +190,7 @@ class WindowCopy:
         reader = LogReader(self._parts.home.log)
         if self._tables:
             # A log at its quota gets no further before tables have what it keeps for them.
-            self._follow(reader)
+            self._follow(reader, at_once=True)
         read: ReadGroup | None = None
         while self._has_work():
             self._begin(reader, has_read=read is not None)
@@ -199,7 +221,7 @@ class WindowCopy:
 
     def _wait(self, problem: Problem | None) -> None:
         """A `Waiting` of the source's door."""
-        self.waits_for = problem or self.waits_for
+        self._waits_for = problem or self._waits_for
         self._check()
 
     def _begin(self, reader: LogReader, *, has_read: bool) -> None:
@@ -219,7 +241,7 @@ class WindowCopy:
                 self._fresh = {table for table, start in fresh.items() if start.condition is None}
             await_log = partial(self._await_log, reader)
             self._take_in(fresh, begin(self._beginning, reader, fresh, self._wait, await_log))
-            self.waits_for = None
+            self._waits_for = None
 
     def _take_in(self, new: Mapping[TableId, Start], begun: Begun) -> None:
         with self._lock:
@@ -260,16 +282,22 @@ class WindowCopy:
             if isinstance(error, TransientError):
                 # A table that was rewritten while it was read must not hold up the others.
                 logger.warning("window read again", extra={"table": str(error.table), "reason": error.message})
-                found.rest()
+                self._rest(found, error)
             else:
                 self._fail(found, error)
             return None
-        self.waits_for = None
+        self._waits_for = None
         with self._lock:
             for table, (each, beginnings) in chosen.items():
                 if table in group.tables and each.beginnings == beginnings:
                     each.took(group.tables[table])
         return ReadGroup(group, chosen)
+
+    def _rest(self, each: ReadTable, error: TransientError) -> None:
+        with self._lock:
+            each.rest(error)
+        if self._once and time.monotonic() - each.rests_since > PATIENCE_SECONDS:
+            raise _GivenUpError(error.message, error.hint, error.table)
 
     def _grow(self, reader: LogReader, read: ReadGroup) -> None:
         """Put a group into the lake. A table that fails is given up, or begins again where the lake has it: the group
@@ -286,15 +314,18 @@ class WindowCopy:
             each, beginnings = read.tables[table]
             if self._tables.get(table) is each and each.beginnings == beginnings:
                 self._tried(each, partial(each.add, reader, window, missed, upto, position))
+        for each in [each for each in self._tables.values() if each.is_to_stamp]:
+            # Its turn has not come yet. What is read of it meanwhile is read under a later state than this group.
+            self._tried(each, partial(each.follow, reader, upto, position))
         self._settled = missed.settled(upto)
         group.forget()
 
-    def _follow(self, reader: LogReader) -> None:
+    def _follow(self, reader: LogReader, *, at_once: bool = False) -> None:
         """Without anything to read, the log need not keep what the tables can have."""
         upto = self._settle(reader)
         position = reader.position_of(upto)
         for each in list(self._tables.values()):
-            self._tried(each, partial(each.grown.apply, reader, upto, position))
+            self._tried(each, partial(each.follow, reader, upto, position, at_once=at_once))
 
     def _tried(self, each: ReadTable, work: Callable[[], None]) -> None:
         """One table's part; what it fails with is its own."""
@@ -319,7 +350,7 @@ class WindowCopy:
             logger.exception("window failed", extra={"table": str(table)})
             self._fail(each, unexpected(error, str(table)))
         else:
-            self.brought[table] = each.grown.growth.rows, each.grown.growth.windows
+            self.brought[table] = each.grown.growth
             self._land(each)
 
     def _fail(self, each: ReadTable, error: TailraceError) -> None:
@@ -355,3 +386,7 @@ class WindowCopy:
     def _unseen(self, reader: LogReader, view: View, upto: int) -> np.ndarray:
         after = self._settled if self._settled is not None else reader.oldest_seq - 1
         return unseen(self._source, reader, view, (after, upto))
+
+
+def _progress(table: TableId, growth: Growth, rows: int) -> TableProgress:
+    return TableProgress(table, growth.rows, rows, rows, growth.held_seconds, growth.held_seconds_max)

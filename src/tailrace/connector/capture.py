@@ -4,10 +4,8 @@ Both sides speak JSON lines. The first line tells the child what to capture; the
 lives no longer than the pipe to its parent: when the parent dies, however it dies, the pipe closes and capture ends.
 The source's arguments travel through the pipe, never on the command line, because they may hold a password.
 
-    parent → child   {"start": {...}}   {"window": {"id": "w1", "payload": "6f6b"}}   {"pause": {}}   {"resume": {}}
-                     {"stop": {}}
-    child → parent   {"report": {"kind": "transient", "message": "...", "hint": null}}
-                     {"appended": {"id": "w1", "position": 1234}}
+    parent → child   {"start": {...}}   {"pause": {}}   {"resume": {}}   {"stop": {}}
+    child → parent   {"report": {"kind": "transient", "message": "...", "hint": null}}   {"held": {}}
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from typing import Any
 
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.log.writer import LogOptions, LogWriter
-from tailrace.source.control import CaptureControl, Window
+from tailrace.source.control import CaptureControl
 from tailrace.source.door import Claim
 from tailrace.source.kinds import load
 
@@ -71,7 +69,8 @@ class CaptureProcess:
         self._order = order
         self.report: Report | None = None
         """A problem that capture met and is dealing with, or died of."""
-        self._windows: dict[str, tuple[threading.Event, list[int]]] = {}
+        self.is_held = False
+        """It has heard that it is paused, and takes nothing."""
         self._is_paused = False
         self._starts: deque[float] = deque(maxlen=RESTARTS_MAX)
 
@@ -81,6 +80,7 @@ class CaptureProcess:
 
     def _start(self) -> None:
         self._starts.append(time.monotonic())
+        self.is_held = False
         # A session of its own keeps the terminal's Ctrl-C away: capture ends after the last batch, not before.
         self._child = subprocess.Popen(
             [sys.executable, "-m", "tailrace.connector.capture"],
@@ -120,17 +120,8 @@ class CaptureProcess:
         self._send("pause")
 
     def resume(self) -> None:
-        self._is_paused = False
+        self._is_paused = self.is_held = False
         self._send("resume")
-
-    def append_window(self, window: Window, timeout_seconds: float) -> int:
-        """Append a snapshot window to the log. Its position, once it is durable."""
-        answered, positions = self._windows.setdefault(window.id, (threading.Event(), []))
-        self._send("window", {"id": window.id, "payload": window.payload.hex()})
-        if not answered.wait(timeout_seconds):
-            raise TailraceError(f"capture did not append window {window.id} within {timeout_seconds:.0f} s")
-        del self._windows[window.id]
-        return positions[0]
 
     def check(self) -> None:
         """Raise what capture died of, if it knew; start it again if it was killed."""
@@ -164,10 +155,8 @@ class CaptureProcess:
         with self._child.stdout as lines:
             for line in lines:
                 message = json.loads(line)
-                if "appended" in message:
-                    answered, positions = self._windows[message["appended"]["id"]]
-                    positions.append(message["appended"]["position"])
-                    answered.set()
+                if "held" in message:
+                    self.is_held = self._is_paused
                 else:
                     report = Report(**message["report"])
                     self.report = report if report.message else None
@@ -179,8 +168,8 @@ def main() -> int:
     order = CaptureOrder(**json.loads(sys.stdin.readline())["start"])
     control = CaptureControl(
         report=lambda message: _report("transient", message),
-        appended=lambda id_, position: _tell("appended", {"id": id_, "position": position}),
         keep_seconds=order.keep_seconds,
+        held=lambda: _tell("held", {}),
     )
     signal.signal(signal.SIGTERM, lambda *_: control.stop())
     threading.Thread(target=_obey, args=(control,), daemon=True).start()
@@ -213,8 +202,6 @@ def _capture(order: CaptureOrder, control: CaptureControl) -> None:
 def _obey(control: CaptureControl) -> None:
     for line in sys.stdin:
         match json.loads(line):
-            case {"window": {"id": id_, "payload": payload}}:
-                control.add_window(Window(id_, bytes.fromhex(payload)))
             case {"pause": _}:
                 control.pause()
             case {"resume": _}:

@@ -68,7 +68,7 @@ class SnapshotProgressed:
 
 @dataclass(frozen=True)
 class TablesLanded:
-    """A snapshot has ended; these tables have their rows as of its position."""
+    """These tables have their rows, as of this position or an earlier one."""
 
     tables: Sequence[TableId]
     text: str

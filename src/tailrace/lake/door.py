@@ -155,6 +155,10 @@ class LakeTable(Protocol):
         """
         ...
 
+    def restamp(self, stamp: Stamp) -> int:
+        """A version in which nothing changes but how far the table is. Returns its number."""
+        ...
+
     def evolve(self, schema: TableSchema) -> int:
         """Drop, rename and add columns until the table has the schema's. `ResyncError` where it cannot. Older versions
         keep their shape. Returns the newest version."""

@@ -17,11 +17,6 @@ def rollbacks(xids: list[int], ordinal: int) -> pa.RecordBatch:
     return _batch([[ordinal] * len(xids), xids, nothing, [Kind.ROLLBACK] * len(xids), nothing, [b""] * len(xids)])
 
 
-def window(payload: bytes, ordinal: int) -> pa.RecordBatch:
-    """A snapshot window."""
-    return _batch([[ordinal], [0], [0], [Kind.WINDOW], [0], [payload]])
-
-
 def schemas(marks: list[Mark], ordinal: int) -> pa.RecordBatch:
     """These schemas again, for a segment to start with."""
     return _batch(

@@ -5,7 +5,7 @@ Each segment has four files beside it, written only after the segment's own byte
     .frames         one row a frame: its position, its place in the file, which tables it may hold
     .transactions   one row a transaction that committed in this segment; row 0 has the segment's first sequence number
     .lists          the tables, the aborted sub-transactions and the details of those transactions
-    .marks          schemas and snapshot windows, valid from a commit in this segment on; ended when it is sealed
+    .marks          schemas, valid from a commit in this segment on; ended when it is sealed
 
 Rows have a fixed width, so a sequence number is an address. Each row carries a check over itself and its lists; a
 reader stops before the first row that does not agree, which is how far an index goes that a crash has torn.
@@ -74,7 +74,7 @@ END_OF_MARKS = 0
 
 @dataclass(frozen=True)
 class Mark:
-    """A SCHEMA or WINDOW record."""
+    """A SCHEMA record."""
 
     position: int
     kind: int

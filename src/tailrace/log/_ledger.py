@@ -28,7 +28,7 @@ from tailrace.model.position import START, SourcePosition
 UNKNOWN_POSITION = -1
 """First position of a transaction that began in a segment which is no longer there."""
 
-_SCHEMA, _WINDOW, _KEEPALIVE = np.uint8(Kind.SCHEMA), np.uint8(Kind.WINDOW), np.uint8(Kind.KEEPALIVE)
+_SCHEMA, _KEEPALIVE = np.uint8(Kind.SCHEMA), np.uint8(Kind.KEEPALIVE)
 _KNOWN = np.isin(np.arange(256), list(Kind))
 _COMMIT = np.dtype([("commit_ordinal", ">u8"), ("end_ordinal", ">u8"), ("time_us", ">i8")])
 """The fixed part of a `Commit`, as it is on disk."""
@@ -158,8 +158,8 @@ class Ledger:
             raise ValueError(f"commit at {ordinals[at + 1]} after the commit at {ordinals[at]}")
 
     def _marks(self, columns: Columns) -> dict[int, Mark]:
-        """SCHEMA and WINDOW records by row."""
-        found = np.flatnonzero((columns.kind == _SCHEMA) | (columns.kind == _WINDOW)).tolist()
+        """SCHEMA records by row."""
+        found = np.flatnonzero(columns.kind == _SCHEMA).tolist()
         return {
             row: Mark(
                 position=self._base.position + row,

@@ -191,10 +191,6 @@ class LogReader:
             in_force[mark.relation] = mark.payload
         return sorted(found, key=lambda version: version.position)
 
-    def windows(self) -> list[Mark]:
-        """The snapshot windows in the log, by position."""
-        return sorted(self._all_marks(Kind.WINDOW), key=lambda mark: mark.position)
-
     def acknowledge(self, name: str, seq: int) -> None:
         """Consumer `name` needs nothing up to `seq` any more; durable when this returns.
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tailrace.errors import DefiniteError
-from tailrace.log._added_records import rollbacks, window
+from tailrace.log._added_records import rollbacks
 from tailrace.log._disk import AppendFile, Disk
 from tailrace.log._frame import Encoder
 from tailrace.log._head import Head, HeadFile
@@ -173,13 +173,6 @@ class LogWriter:
         """Forget all unfinished transactions, for good: the source will send again those that still matter."""
         if self._ledger.active:
             self.append(rollbacks(list(self._ledger.active), self._ledger.base.received.ordinal))
-
-    def append_window(self, payload: bytes) -> int:
-        """Take a snapshot window, outside any transaction, to be made durable by the next flush; the position it will
-        have. Retention does not look at windows: one is gone with the segment that holds it."""
-        base = self._ledger.base
-        self.append(window(payload, base.received.ordinal))
-        return base.position
 
     def flush(self) -> Head:
         """Make everything appended durable and visible to readers.

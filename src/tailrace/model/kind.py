@@ -25,8 +25,6 @@ class Kind(IntEnum):
     """Forgets the newest change of (`xid`, `sub_xid`, `relation`) that is not yet undone."""
     KEEPALIVE = 6
     """No change: says that everything before `ordinal` has been received. Payload: the position's detail."""
-    WINDOW = 7
-    """A snapshot window."""
 
     SCHEMA = 16
     """From here on, records of `relation` have this shape."""

@@ -43,6 +43,10 @@ class Notification:
     chunks: int = 0
     text: str | None = None
     """For a person: why it was aborted or skipped."""
+    held_seconds: float = 0.0
+    """Of a table: how long its last window held a state of the source."""
+    held_seconds_max: float = 0.0
+    """How long the longest of its windows did: the longest transaction that its copy had open there."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))

@@ -48,6 +48,10 @@ class TableProgress:
     chunks_done: int
     chunks: int
     rows_estimated: int
+    held_seconds: float = 0.0
+    """By windows: how long the last one held a state of the source."""
+    held_seconds_max: float = 0.0
+    """By windows: how long the longest one did."""
 
     @property
     def rows_done(self) -> int:

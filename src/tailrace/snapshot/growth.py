@@ -29,6 +29,10 @@ class Growth:
     """Which rows are read; the table had all of them when this began."""
     rows: int = 0
     """So many rows were read."""
+    held_seconds: float = 0.0
+    """How long the state was held under which the last rows were read."""
+    held_seconds_max: float = 0.0
+    """The longest of these times: the longest transaction that the copy had open at the source."""
     windows: int = 0
     """So many groups of rows are in. One is needed also where there were no rows: until the table has followed the log
     beyond the state that the copy began under, it may lack rows that were deleted in between."""
@@ -37,9 +41,11 @@ class Growth:
     def is_whole(self) -> bool:
         return self.windows > 0 and self.done == self.last and self.again is None
 
-    def with_window(self, done: Cursor | None, rows: int) -> Growth:
+    def with_window(self, done: Cursor | None, rows: int, held_seconds: float = 0.0) -> Growth:
         """After some more rows were read."""
-        return replace(self, done=done, rows=self.rows + rows, windows=self.windows + 1)
+        longest = max(self.held_seconds_max, held_seconds)
+        grown = replace(self, done=done, rows=self.rows + rows, windows=self.windows + 1)
+        return replace(grown, held_seconds=held_seconds, held_seconds_max=longest)
 
     def with_again(self, keys: pa.Table | None) -> Growth:
         """With some more to be read again."""
@@ -61,6 +67,7 @@ class Growth:
             "condition": self.condition,
             "rows": self.rows,
             "windows": self.windows,
+            "held": [round(self.held_seconds, 3), round(self.held_seconds_max, 3)],
         }
         if self.again is not None:
             sink = pa.BufferOutputStream()
@@ -71,6 +78,7 @@ class Growth:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Growth:
+        held_seconds, held_seconds_max = found.get("held", (0.0, 0.0))
         again = pa.ipc.open_stream(base64.b64decode(found["again"])).read_all() if "again" in found else None
         return cls(
             _cursor(found["last"]),
@@ -79,6 +87,8 @@ class Growth:
             tuple(found["order"]),
             found["condition"],
             found["rows"],
+            held_seconds,
+            held_seconds_max,
             found["windows"],
         )
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,10 +40,16 @@ from tailrace.spark.tasks import on_executors
 GROUP_SECONDS = 2.0
 """How long a state of the source is held, about."""
 ROWS_FIRST = 20_000
-"""In the first chunks of a table, before anything is known of it."""
+"""In the first chunks of a table, if they are not too wide for that."""
+ROWS_FIRST_UNKNOWN = 2_000
+"""The same where no one knows how wide they are."""
 ROWS_MAX = 1_000_000
 CHUNK_BYTES_MAX = 48 << 20
-"""Of rows as they are in memory: a chunk is reconciled in one piece."""
+"""Of rows as they are in memory, about; and so much is reconciled in one piece, however large a chunk turns out."""
+CHUNK_BYTES_MIN = 1 << 20
+"""Less than this costs more to plan than to read, however slow the machine is at present."""
+GROWTH_MAX = 2.0
+"""A group is at most so many times as large as the last one: the machine may be slower by now."""
 CHUNKS_A_TASK = 2
 TABLES_MAX = 64
 HERE_ROWS_MAX = 20_000
@@ -70,7 +77,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Staged:
-    """A chunk's rows in a file."""
+    """Rows of a chunk in a file; all of them, if they are not too many."""
 
     path: Path
     rows: int
@@ -89,6 +96,8 @@ class TableWindow:
     """The rows up to this key were read."""
     again: pa.Table | None
     """Or nothing but the rows with these keys was read."""
+    held_seconds: float = 0.0
+    """How long the state was held, from before it was taken until its transaction had ended."""
 
     @property
     def rows(self) -> int:
@@ -151,11 +160,15 @@ class WindowReader:
         folder = self._folder / str(self._number)
         for each in (self._folder, folder):
             each.mkdir(0o700, exist_ok=True)
+        begun = time.monotonic()
         with self._source.window(waiting) as point:
-            begun = time.monotonic()
             group = Group(point, folder)
             self._read(group, wanted[:TABLES_MAX])
-            group.seconds = time.monotonic() - begun
+        group.seconds = time.monotonic() - begun
+        group.tables = {table: replace(each, held_seconds=group.seconds) for table, each in group.tables.items()}
+        # After the last row was read: what empties a table shows at once, whatever state it is read under. After the
+        # window has closed: watermarks of the source are before it.
+        group.position = max(point.position, self._source.now())
         self._adapt(group)
         return group
 
@@ -174,13 +187,11 @@ class WindowReader:
                 group.failed[each.table] = error
                 continue
             group.tables[each.table] = window
-            paths = (group.folder / f"{len(tasks) + number}.arrow" for number in range(len(chunks)))
+            paths = (group.folder / f"{len(tasks) + number}" for number in range(len(chunks)))
             tasks += [_Task(each.table, chunk, schema, path) for chunk, path in zip(chunks, paths, strict=False)]
-            rows += min(table.rows_estimated, self._rows_of(each.table) * len(chunks))
-            room -= len(chunks) * min(1.0, max(0.05, table.rows_estimated / self._rows_of(each.table)))
+            rows += min(table.rows_estimated, self._rows_of(table) * len(chunks))
+            room -= len(chunks) * min(1.0, max(0.05, table.rows_estimated / self._rows_of(table)))
         self._stage(group, tasks, rows)
-        # After the last row was read: what empties a table shows at once, whatever state it is read under.
-        group.position = max(group.point.position, self._source.now())
 
     def _plan(
         self, point: WindowPoint, wanted: Wanted, table: SourceTable, schema: TableSchema, count: int
@@ -194,7 +205,7 @@ class WindowReader:
             return window, [self._source.chunk_of_keys(table, wanted.again)]
         chunks: list[Chunk] = []
         if after != last:
-            rows = self._rows_of(table.table)
+            rows = self._rows_of(table)
             chunks = self._source.key_chunks(point, table, (after, last), rows, count, wanted.order)
         # Fewer chunks than asked for need not be the last: rows that are equal in the order are in one.
         is_through = not chunks or list(chunks[-1].upto) == list(last or ())
@@ -208,7 +219,7 @@ class WindowReader:
         Spark that has yet to start."""
         source, point = self._source, group.point
 
-        def stage(task: _Task) -> tuple[TableId, Staged]:
+        def stage(task: _Task) -> tuple[TableId, list[Staged]]:
             return task.table, _staged(source, point, task)
 
         spark, is_large = self._spark.started, rows > HERE_ROWS_MAX and len(tasks) > 1
@@ -219,19 +230,18 @@ class WindowReader:
         else:
             found = [stage(task) for task in tasks]
         for table, window in group.tables.items():
-            staged = tuple(each for of, each in found if of == table and each.rows)
+            staged = tuple(each for of, parts in found if of == table for each in parts)
             group.tables[table] = replace(window, staged=staged)
 
     def _adapt(self, group: Group) -> None:
         """Let the next group take about as long as it should."""
-        factor = min(4.0, max(0.25, GROUP_SECONDS / max(0.01, group.seconds)))
         for table, window in group.tables.items():
             width = sum(each.bytes for each in window.staged) / max(1, window.rows)
-            most = min(ROWS_MAX, int(CHUNK_BYTES_MAX / max(1.0, width)))
-            self._rows[table] = max(100, min(most, int(self._rows_of(table) * factor)))
+            self._rows[table] = rows_next(self._rows.get(table, ROWS_FIRST), group.seconds, width)
 
-    def _rows_of(self, table: TableId) -> int:
-        return self._chunk_rows or self._rows.get(table, ROWS_FIRST)
+    def _rows_of(self, table: SourceTable) -> int:
+        """How many rows the next chunks of a table have."""
+        return self._chunk_rows or self._rows.setdefault(table.table, rows_first(table))
 
     def _tasks(self) -> int:
         spark = self._spark.started
@@ -252,14 +262,41 @@ def ready(table: TableId, found: Mapping[TableId, SourceTable], defined: Mapping
     return found[table]
 
 
-def _staged(source: Source, point: WindowPoint, task: _Task) -> Staged:
+def rows_first(table: SourceTable) -> int:
+    """How many rows the first chunks of a table have: as many as its width allows."""
+    if table.row_bytes_estimated is None:
+        return ROWS_FIRST_UNKNOWN
+    return max(1, min(ROWS_FIRST, CHUNK_BYTES_MAX // max(1, table.row_bytes_estimated)))
+
+
+def rows_next(rows: int, seconds: float, width: float) -> int:
+    """How many rows chunks have after a group with `rows` in each took so long. `width` is what a row took in memory;
+    0 where there was none."""
+    factor = min(GROWTH_MAX, max(0.25, GROUP_SECONDS / max(0.01, seconds)))
+    most = min(ROWS_MAX, int(CHUNK_BYTES_MAX / max(1.0, width)))
+    least = min(ROWS_FIRST, int(CHUNK_BYTES_MIN / max(1.0, width)))
+    return max(1, least, min(most, int(rows * factor)))
+
+
+def _staged(source: Source, point: WindowPoint, task: _Task) -> list[Staged]:
+    batches = iter(source.read_chunk(point, task.chunk, task.schema))
+    found: list[Staged] = []
+    while (first := next(batches, None)) is not None:
+        path = task.path.with_name(f"{task.path.name}-{len(found)}.arrow")
+        found.append(_written(path, task.schema, chain([first], batches)))
+    return found
+
+
+def _written(path: Path, schema: TableSchema, batches: Iterator[pa.RecordBatch]) -> Staged:
+    """The first of the batches, as many as are reconciled in one piece."""
     rows = size = 0
-    with pa.OSFile(str(task.path), "wb") as sink, pa.ipc.new_file(sink, row_schema(task.schema)) as writer:
-        for batch in source.read_chunk(point, task.chunk, task.schema):
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, row_schema(schema)) as writer:
+        for batch in batches:
             writer.write_batch(batch)
-            rows += batch.num_rows
-            size += batch.nbytes
-    return Staged(task.path, rows, size)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if size >= CHUNK_BYTES_MAX:
+                break
+    return Staged(path, rows, size)
 
 
 def read_staged(staged: Staged) -> pa.Table:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
+from tailrace.settings import Watermarking
 from tailrace.source.control import CaptureControl
 
 Claim = Mapping[str, Any]
@@ -61,6 +62,8 @@ class SourceTable:
     """Why it cannot be copied exactly; None where it can."""
     detail: Any = None
     """What only the source reads."""
+    row_bytes_estimated: int | None = None
+    """About how much room a row takes; None where that is not known."""
 
     @property
     def table(self) -> TableId:
@@ -123,6 +126,12 @@ class Source(Protocol):
     @property
     def arguments(self) -> Mapping[str, Any]:
         """`type(self)(**arguments)` is the same source in another process. JSON. May hold secrets."""
+        ...
+
+    def watermarked(self, how: Watermarking) -> Source:
+        """The same source, whose windows write such watermarks. Not to be trusted with anything: what a state does not
+        show, `unseen` says. A definite error where it has no place for them; whether it may write there, `claim` and
+        `examine` find out."""
         ...
 
     def identify(self) -> Mapping[str, str]:
@@ -210,7 +219,7 @@ class Source(Protocol):
 
     def window(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[WindowPoint]:
         """One consistent state of the database for some seconds, valid inside the `with`. Makes nothing at the source
-        and needs no more rights than reading.
+        but watermarks, where it was told to, and without them needs no more rights than reading.
 
         What was read is worth something only if the `with` ends without an error: the source can no longer lose any
         transaction that the state showed. Of what may hold that up, `waiting` hears nothing but that it does."""
@@ -295,7 +304,8 @@ class Source(Protocol):
     def read_chunk(self, point: SnapshotPoint, chunk: Chunk, schema: TableSchema) -> Iterator[Any]:
         """The chunk's rows as record batches, `row_schema(schema)`. Runs on an executor.
 
-        A transient error when the table was rewritten since the snapshot, which then does not show it any more."""
+        A transient error when the table was rewritten since the snapshot, which then does not show it any more; under a
+        window also when another process keeps it locked, which says who does."""
         ...
 
     @staticmethod

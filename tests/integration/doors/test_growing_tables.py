@@ -147,6 +147,15 @@ def test_the_cursor_stays_until_a_stamp_without_one(table: LakeTable) -> None:
     assert table.version() == TableVersion(number, stamp(2))
 
 
+def test_a_stamp_may_move_while_no_row_does(table: LakeTable) -> None:
+    begun(table, {1: ("a", "A"), 2: ("b", "B")})
+    number = table.restamp(stamp(7, ["2"]))
+    assert table.version() == TableVersion(number, stamp(7, ["2"]))
+    assert content(table) == {1: ("a", "A"), 2: ("b", "B")}
+    grow(table, states(partial(1, "a2")))
+    assert content(table) == {1: ("a2", "A"), 2: ("b", "B")}
+
+
 def test_a_table_without_a_key_does_not_grow(table: LakeTable) -> None:
     begun(table, {})
     with pytest.raises(AssertionError):

@@ -5,13 +5,23 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import psycopg
+import pytest
 from pyspark.sql import SparkSession
 from tests.integration.lake.equality import execute
 
 from tailrace.errors import TransientError
 from tailrace.model.table import TableId
-from tailrace.snapshot.windows import SPARK_ROWS_MIN, Wanted, WindowReader
+from tailrace.snapshot import windows
+from tailrace.snapshot.windows import (
+    CHUNKS_A_TASK,
+    SPARK_ROWS_MIN,
+    Wanted,
+    WindowReader,
+    read_staged,
+)
 from tailrace.source.kinds import source_of
+from tailrace.source.postgres import _chunks
 from tailrace.spark.session import LazySession
 
 ROWS = 2 * SPARK_ROWS_MIN
@@ -34,3 +44,35 @@ def test_a_state_of_the_source_is_not_held_until_spark_has_started(database: str
     finally:
         has_started.set()
     assert group.tables[table].rows == ROWS
+
+
+def never() -> SparkSession:
+    raise TransientError("nothing needs it")
+
+
+@pytest.mark.parametrize("is_analyzed", [True, False])
+def test_wide_rows_are_read_a_few_at_a_time_and_reconciled_in_small_pieces(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_analyzed: bool
+) -> None:
+    """Where no one knows how wide they are, only the pieces are small."""
+    monkeypatch.setattr(windows, "CHUNK_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(_chunks, "BUFFER_BYTES", 1 << 18)
+    execute(database, "create table t (id int primary key, v text); alter table t alter v set storage external")
+    execute(database, "alter table t set (autovacuum_enabled = off)")
+    execute(database, "insert into t select n, repeat(md5(n::text), 500) from generate_series(1, 600) n")
+    if is_analyzed:
+        execute(database, "analyze t")
+        with psycopg.connect(database, autocommit=True) as conn:
+            conn.execute("vacuum t")
+    source, table = source_of(database), TableId("public", "t")
+    reader = WindowReader(source, source.claim(None), LazySession(never), tmp_path / "windows", 1)
+    group = reader.read([Wanted(table, (None, ["600"]), None)])
+    window = group.tables[table]
+    if is_analyzed:
+        assert 50 <= window.rows <= 2 * CHUNKS_A_TASK * (1 << 20) // 16_000
+    else:
+        assert window.rows == 600
+        assert len(window.staged) >= 5
+    assert all(each.bytes < 2 << 20 for each in window.staged)
+    found = [id_ for each in window.staged for id_ in read_staged(each).column("id").to_pylist()]
+    assert found == list(range(1, window.rows + 1))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import random
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
+from tests.doors.disturbed import DisturbedPostgres
 from tests.integration.lake.equality import assert_equal, execute
+from tests.load import Load, writers
 from tests.postgres import wait_until
 from tests.running import running, sync_once
 
@@ -36,6 +34,16 @@ insert into orders select n, 'first', {LARGE.format("n")} from generate_series(1
 create table other (id int primary key, v text);
 insert into other select n, 'v' from generate_series(1, 10) n;
 """
+LOAD = Load(
+    (
+        "update orders set note = %(text)s where id = %(key)s",
+        f"update orders set large = {LARGE.format('random()')} where id = %(key)s",
+        "delete from orders where id = %(key)s",
+        f"insert into orders values (%(key)s, %(text)s, {LARGE.format('random()')}) on conflict do nothing",
+        "update orders set id = %(other)s where id = %(key)s and not exists (select from orders where id = %(other)s)",
+    ),
+    keys_max=ROWS + 200,
+)
 
 
 @pytest.fixture
@@ -49,47 +57,12 @@ def settings(tmp_path: Path) -> ConnectorSettings:
     return ConnectorSettings(tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.5, window_rows=50)
 
 
-def write(dsn: str, seed: int, stopping: threading.Event) -> None:
-    """Changes of every kind, to any rows."""
-    chance = random.Random(seed)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        while not stopping.is_set():
-            key, other = chance.randint(1, ROWS + 200), chance.randint(1, ROWS + 200)
-            statement = chance.choice(
-                [
-                    "update orders set note = %(note)s where id = %(key)s",
-                    f"update orders set large = {LARGE.format('random()')} where id = %(key)s",
-                    "delete from orders where id = %(key)s",
-                    f"insert into orders values (%(key)s, %(note)s, {LARGE.format('random()')}) on conflict do nothing",
-                    "update orders set id = %(other)s where id = %(key)s"
-                    " and not exists (select from orders where id = %(other)s)",
-                ]
-            )
-            with suppress(psycopg.errors.UniqueViolation):
-                connection.execute(statement, {"key": key, "other": other, "note": f"{seed} {chance.random()}"})
-            stopping.wait(0.002)
-
-
-@contextmanager
-def writers(dsn: str, count: int = 3) -> Iterator[None]:
-    stopping = threading.Event()
-    threads = [threading.Thread(target=write, args=(dsn, seed, stopping)) for seed in range(count)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        for thread in threads:
-            thread.join()
-
-
 def test_a_table_that_is_copied_again_under_load_equals_the_source(
     source: str, settings: ConnectorSettings, spark: SparkSession
 ) -> None:
     with running(settings, source_of(source), spark) as run:
         run.catch_up()
-        with writers(source):
+        with writers(source, LOAD):
             run.connector.resync(TableId("public", "orders"))
             run.wait_for_state(ORDERS, TableState.LIVE, copy=2)
         run.catch_up()
@@ -178,12 +151,40 @@ def test_a_condition_and_a_surrogate_key_choose_what_is_read_and_in_which_order(
     assert [(each.signal, each.rows) for each in told] == [("few", 29), ("all", 500)]
 
 
+def test_the_longest_transaction_that_a_copy_has_open_at_the_source_is_told(
+    source: str, settings: ConnectorSettings
+) -> None:
+    """Postgres's own measure: how old the transaction is when its last row is read."""
+    disturbed = DisturbedPostgres(source)
+    ages: list[float] = []
+
+    def disturb(table: TableId, what: str, number: int) -> None:
+        """One window takes longer than the others."""
+        with psycopg.connect(source) as conn:
+            if table.name == "orders" and number == 3:
+                conn.execute("select pg_sleep(1.5)")
+            conn.rollback()
+            query = "select max(extract(epoch from clock_timestamp() - xact_start))::float8 from pg_stat_activity"
+            found = conn.execute(f"{query} where application_name = 'tailrace' and datname = current_database()")
+            ages.append((found.fetchone() or (0.0,))[0])
+
+    with running(replace(settings, window_rows=100), disturbed) as run:
+        run.catch_up()
+        disturbed.disturbance.begin(disturb)
+        tailrace.signal(run.lake, "execute-snapshot", {"data-collections": [ORDERS]}, id="again")
+        wait_for_signal(run.lake, "again", SignalState.DONE)
+    told = [each for each in LakeHome(settings.lake).notifications.all() if each.signal == "again" and each.table]
+    assert max(ages) <= told[-1].held_seconds_max < max(ages) + 5
+    assert 0 < told[-1].held_seconds <= told[-1].held_seconds_max
+    assert max(ages) >= 1.5
+
+
 def test_what_cannot_be_read_is_rejected_and_a_table_that_is_added_is_taken_in(
     source: str, settings: ConnectorSettings
 ) -> None:
     with running(settings, source_of(source)) as run:
         run.catch_up()
-        with writers(source, 1):
+        with writers(source, LOAD, 1):
             execute(source, "create table added (id int primary key, v text)")
             execute(source, "insert into added select n, 'v' from generate_series(1, 300) n")
             run.wait_for_state("public.added", TableState.LIVE)

@@ -15,15 +15,14 @@ from tailrace.source.postgres.source import PostgresSource
 
 
 class Capture:
-    """Runs inside `with`. Remembers what was reported, which windows were appended and what it died of."""
+    """Runs inside `with`. Remembers what was reported and what it died of."""
 
     def __init__(self, source: PostgresSource, claim: Claim, log: Path, options: LogOptions = DEFAULTS) -> None:
         self.log = log
         self.identity = source.identify()
         self.reports: list[str] = []
-        self.windows: dict[str, int] = {}
         self.error: TailraceError | None = None
-        self.control = CaptureControl(self.reports.append, self.windows.__setitem__, keep_seconds=0.0)
+        self.control = CaptureControl(self.reports.append, keep_seconds=0.0)
         self._source = source
         self._claim = claim
         self._options = options

@@ -16,7 +16,6 @@ from tailrace.log.reader import LogReader
 from tailrace.log.writer import LogWriter
 from tailrace.model.change import ORDINAL
 from tailrace.model.table import TableId
-from tailrace.source.control import CaptureControl, Window
 from tailrace.source.door import Claim
 from tailrace.source.postgres import _capture
 from tailrace.source.postgres.source import PostgresSource
@@ -109,34 +108,6 @@ def test_a_paused_capture_takes_nothing_keeps_its_connection_and_then_takes_all_
     assert ids(source, tmp_path / "log") == list(range(1, 1002))
 
 
-def test_a_window_is_durable_when_it_is_told_of_also_while_paused(
-    conn: psycopg.Connection, source: PostgresSource, claim: Claim, tmp_path: Path
-) -> None:
-    with Capture(source, claim, tmp_path / "log") as capture:
-        insert(conn, 1)
-        reaches_now(capture, source)
-        capture.control.add_window(Window("first", b"chunk 1"))
-        wait_until(lambda: "first" in capture.windows)
-        insert(conn, 2)
-        reaches_now(capture, source)
-        capture.control.pause()
-        capture.control.add_window(Window("second", b"chunk 2"))
-        capture.control.add_window(Window("third", b"chunk 3"))
-        wait_until(lambda: "third" in capture.windows)
-        reader = LogReader(tmp_path / "log")
-        marks = reader.windows()
-        assert [(mark.position, mark.payload) for mark in marks] == [
-            (capture.windows["first"], b"chunk 1"),
-            (capture.windows["second"], b"chunk 2"),
-            (capture.windows["third"], b"chunk 3"),
-        ]
-        assert all(mark.xid == 0 for mark in marks)
-        assert [mark.ordinal for mark in marks] == sorted(mark.ordinal for mark in marks)
-        commits = reader.transactions(0, 2).column("commit_position").to_pylist()
-        assert commits[0] < capture.windows["first"] < commits[1] < capture.windows["second"]
-    assert ids(source, tmp_path / "log") == [1, 2]
-
-
 def test_a_snapshot_shows_exactly_the_commits_that_it_says(
     conn: psycopg.Connection, source: PostgresSource, claim: Claim, tmp_path: Path
 ) -> None:
@@ -225,10 +196,3 @@ def test_capture_connects_again_when_the_server_cuts_it_off_also_while_paused(
             capture.control.resume()
         reaches_now(capture, source)
     assert ids(source, tmp_path / "log") == ([1, 2, 3] if is_paused else [1, 3])
-
-
-def test_a_control_hands_out_each_window_once() -> None:
-    control = CaptureControl(print, print, 0.0)
-    control.add_window(Window("a", b""))
-    assert [window.id for window in control.take_windows()] == ["a"]
-    assert control.take_windows() == []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.changes.window_model import Op, Search, Source, World
-from tests.unit.changes.window_rules import NaiveWindows, Windows
+from tests.unit.changes.window_rules import NaiveWindows, PaperWindows, TrustingWindows, Windows
 
 BOTH = frozenset({(1, ("a", "A")), (2, ("b", "B"))})
 
@@ -47,3 +47,20 @@ def test_a_window_that_drops_what_was_changed_while_it_was_open_leaves_wrong_row
     assert updates.faults(at_end=True).keys() == {"a row is stale", "a large value is lost"}
     deletes = Search(Source(World(BOTH, WORLDS["a row that is deleted and inserted again"])), NaiveWindows())
     assert "a deleted row is there" in deletes.faults(at_end=True)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_watermarks_bound_a_window_and_its_state_says_what_it_shows(name: str) -> None:
+    search = Search(Source(World(BOTH, WORLDS[name], has_watermarks=True)), Windows())
+    assert search.faults() == {}
+    assert search.stuck() == []
+
+
+def test_the_order_of_watermarks_and_changes_in_the_log_does_not_say_what_a_window_shows() -> None:
+    """A commit that waits for a standby is in the log before the window is opened, and not in its rows. To drop what
+    changed between the watermarks loses large values beside."""
+    world = World(BOTH, WORLDS["updates without the large value"], has_watermarks=True)
+    paper = Search(Source(world), PaperWindows())
+    assert paper.faults(at_end=True).keys() == {"a row is stale", "a large value is lost"}
+    trusting = Search(Source(world), TrustingWindows())
+    assert trusting.faults(at_end=True).keys() == {"a row is stale"}

@@ -50,6 +50,8 @@ class World(NamedTuple):
     is_standby: bool = False
     """It is read on a standby: transactions are shown in the order of their commits, whoever waited for whom, and of
     the last one that is shown this may not be known."""
+    has_watermarks: bool = False
+    """A window writes to the source before its rows are read and after. It is published where the second one is."""
 
 
 class Staged(NamedTuple):
@@ -58,10 +60,12 @@ class Staged(NamedTuple):
     shown: frozenset[int]
     """Transactions that the state under which they were read is known to have shown."""
     rows: Rows
-    end: int
-    """Where the log had got to when they had been read."""
+    end: int | None
+    """Where the log had got to when they had been read. With watermarks, where the second one is; None without it."""
     again: Keys | None
     """The keys, where they were read again."""
+    opened: int | None = None
+    """Where the first watermark is in the log."""
 
 
 class Lake(NamedTuple):
@@ -87,6 +91,8 @@ class State(NamedTuple):
     shown: frozenset[int] = frozenset()
     lake: Lake | None = None
     staged: Staged | None = None
+    opened: int | None = None
+    """Where a window was opened of which nothing is read yet."""
 
 
 class Rules(Protocol):
@@ -189,7 +195,7 @@ def _meet(world: World, one: int, other: int) -> bool:
 
 def steps(source: Source, rules: Rules, state: State) -> Iterator[tuple[str, State]]:
     """Every step that can be taken, and where it leads."""
-    log, shown, lake, staged = state
+    log, shown, lake, staged, opened = state
     for number in range(len(source.world.transactions)):
         if source.can_commit(number, state):
             yield f"commit {number}", state._replace(log=(*log, number))
@@ -199,20 +205,34 @@ def steps(source: Source, rules: Rules, state: State) -> Iterator[tuple[str, Sta
         for known in source.known(state):
             yield "begin", state._replace(lake=_begun(source, state, known))
         return
-    for upto in range(lake.seq + 1, len(log) + 1):
+    last = len(log) if staged is None or staged.opened is None or staged.end is None else staged.end
+    for upto in range(lake.seq + 1, last + 1):
         changes = source.history(log)[1][lake.seq : upto]
         rows, again = rules.followed(lake.rows, changes, is_whole=lake.is_whole)
         yield f"follow to {upto}", state._replace(lake=lake._replace(seq=upto, rows=rows, again=lake.again | again))
     if staged is not None:
         yield "crash", state._replace(staged=None)
-        if lake.seq >= staged.end:
+        if staged.end is None:
+            yield "close", state._replace(staged=staged._replace(end=len(log)))
+        elif lake.seq >= staged.end:
             yield "publish", state._replace(lake=_published(source, rules, state), staged=None)
-        return
+    elif source.world.has_watermarks and opened is None:
+        yield "open", state._replace(opened=len(log))
+    else:
+        yield from _reads(source, state, lake)
+
+
+def _reads(source: Source, state: State, lake: Lake) -> Iterator[tuple[str, State]]:
+    """Everything that a window can read now."""
+    log, shown, *_, opened = state
+    if opened is not None:
+        yield "crash", state._replace(opened=None)
     visible = source.view(log, shown)
     for keys, again in [(keys, None) for keys in lake.unread[:1]] + [(lake.again, lake.again)] * bool(lake.again):
         read = frozenset(row for row in visible if row[0] in keys)
         for known in (each for each in source.known(state) if each.issuperset(log[: lake.start])):
-            yield f"read {sorted(keys)}", state._replace(staged=Staged(known, read, len(log), again))
+            staged = Staged(known, read, None if source.world.has_watermarks else len(log), again, opened)
+            yield f"read {sorted(keys)}", state._replace(staged=staged, opened=None)
 
 
 def _begun(source: Source, state: State, known: frozenset[int]) -> Lake:

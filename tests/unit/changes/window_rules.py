@@ -35,7 +35,7 @@ class Windows:
 
     def published(self, rows: Rows, staged: Staged, log: tuple[tuple[int, Changes], ...]) -> tuple[Rows, Keys]:
         unseen = tuple(changes for number, changes in log if number not in staged.shown)
-        return _published_window(rows, staged.rows, unseen, self.is_exact)
+        return _published_window(rows, staged.rows, unseen, self.is_exact, staged.again)
 
 
 @cache
@@ -47,12 +47,15 @@ def _followed(rows: Rows, log: tuple[Changes, ...], is_whole: bool) -> tuple[Row
 
 
 @cache
-def _published_window(rows: Rows, read: Rows, unseen: tuple[Changes, ...], is_exact: bool) -> tuple[Rows, Keys]:
+def _published_window(
+    rows: Rows, read: Rows, unseen: tuple[Changes, ...], is_exact: bool, again: Keys | None
+) -> tuple[Rows, Keys]:
     tail = Tail(SHAPE, changes_table(unseen), keeps_gone=True)
     chunk = pa.Table.from_pylist(
         [{"id": key, "small": small, "big": big} for key, (small, big) in read], schema=row_schema(SCHEMA)
     )
-    found = reconciled(chunk, tail.states, SCHEMA, is_exact=is_exact, is_truncated=tail.truncated)
+    wanted = None if again is None else pa.table({"id": pa.array(sorted(again), pa.int32())})
+    found = reconciled(chunk, tail.states, SCHEMA, is_exact=is_exact, is_truncated=tail.truncated, wanted=wanted)
     after, none = _grown(rows, found.states)
     assert not none
     return after, frozenset(found.again.column("id").to_pylist())
@@ -117,3 +120,18 @@ class NaiveWindows:
         if any(change.op == "t" for change in inside):
             emitted = {}
         return frozenset((dict(rows) | emitted).items()), frozenset()
+
+
+class PaperWindows(NaiveWindows):
+    """The same, between two watermarks in the log."""
+
+    def published(self, rows: Rows, staged: Staged, log: tuple[tuple[int, Changes], ...]) -> tuple[Rows, Keys]:
+        return super().published(rows, staged._replace(end=staged.opened), log)
+
+
+class TrustingWindows(Windows):
+    """Ours, but for this: what the log has before the first watermark is thought to be seen."""
+
+    def published(self, rows: Rows, staged: Staged, log: tuple[tuple[int, Changes], ...]) -> tuple[Rows, Keys]:
+        before = frozenset(number for number, _ in log[: staged.opened])
+        return super().published(rows, staged._replace(shown=staged.shown | before), log)

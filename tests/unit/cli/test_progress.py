@@ -12,6 +12,7 @@ from tailrace.cli.progress import TerminalProgress
 from tailrace.connector.events import (
     ConnectorState,
     Event,
+    SnapshotProgressed,
     StateChanged,
     StreamProgressed,
     TableChanged,
@@ -21,6 +22,7 @@ from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
+from tailrace.snapshot.full import TableProgress
 
 BLOCKED = 'the log in [lake]/log has reached its quota of 67108864 bytes: "lake" has read up to transaction 5'
 STATUS = StreamProgressed(
@@ -71,3 +73,14 @@ def test_without_a_terminal_the_end_says_how_far_it_got() -> None:
         "transaction 7 of 223,456",
         "transaction 123,456 of 223,456",
     ]
+
+
+def test_the_longest_transaction_of_a_copy_is_shown_with_its_rows() -> None:
+    console = Console(file=(text := StringIO()), width=120)
+    tables = [
+        TableProgress(TableId("public", "a"), 50, 100, 100, 0.5, 2.25),
+        TableProgress(TableId("public", "b"), 50, 100, 100, 1.5, 1.5),
+    ]
+    with TerminalProgress(console) as progress:
+        progress.show(SnapshotProgressed(tables))
+    assert text.getvalue() == "· 100 of about 200 rows copied, no state of the source held for longer than 2.2 s\n"

@@ -18,7 +18,6 @@ from tailrace.connector.capture import CaptureOrder, CaptureProcess
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
 from tailrace.log.writer import LogOptions
-from tailrace.source.control import Window
 from tailrace.source.kinds import path_of
 
 ORDERS = "shop.orders"
@@ -47,13 +46,6 @@ def capture(script: Script, tmp_path: Path) -> Iterator[CaptureProcess]:
         yield running
 
 
-def test_a_window_is_appended_to_the_log_and_its_position_comes_back(capture: CaptureProcess, tmp_path: Path) -> None:
-    position = capture.append_window(Window("w1", b"\x00any bytes\xff"), timeout_seconds=20)
-    (window,) = LogReader(tmp_path / "log").windows()
-    assert (window.position, window.payload) == (position, b"\x00any bytes\xff")
-    assert capture.append_window(Window("w2", b""), timeout_seconds=20) > position
-
-
 def test_a_paused_capture_stays_paused_when_it_is_killed_and_started_again(
     capture: CaptureProcess, script: Script, tmp_path: Path
 ) -> None:
@@ -61,13 +53,12 @@ def test_a_paused_capture_stays_paused_when_it_is_killed_and_started_again(
     reader = LogReader(tmp_path / "log")
     wait_until(lambda: reader.refresh().seq == 1)
     capture.pause()
-    # Commands are obeyed in order: once this is answered, capture has heard of the pause.
-    capture.append_window(Window("w1", b""), timeout_seconds=20)
+    wait_until(lambda: capture.is_held, 20)
     script.transaction([Insert(ORDERS, {"id": 2})])
     killed = capture.pid
     psutil.Process(killed).kill()
     wait_until(lambda: (capture.check(), capture.pid)[1] != killed)
-    capture.append_window(Window("w2", b""), timeout_seconds=20)
+    wait_until(lambda: capture.is_held, 20)
     assert reader.refresh().seq == 1
     capture.resume()
     wait_until(lambda: reader.refresh().seq == 2)

@@ -22,7 +22,6 @@ from tailrace.log.writer import LogWriter
 from tailrace.model.change import BEFORE, COMMIT_TS, OP, ORDINAL, PREFIX, SEQ, UNCHANGED, change_schema
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
-from tailrace.source.control import Window
 from tailrace.source.door import Claim, Source
 
 SCRIPTED: type[Source] = ScriptedSource
@@ -216,25 +215,17 @@ def test_a_source_where_nothing_of_ours_happens_is_still_reached(
     assert LogReader(tmp_path / "log").head.seq == 0
 
 
-def test_a_paused_capture_takes_windows_but_no_changes(script: Script, source: ScriptedSource, tmp_path: Path) -> None:
+def test_a_paused_capture_takes_no_changes(script: Script, source: ScriptedSource, tmp_path: Path) -> None:
     claim = prepared(source)
     with capturing(source, claim, tmp_path / "log") as captured:
         captured.catch_up()
         captured.control.pause()
-        captured.control.add_window(Window("first", b"first"))
-        wait_until(lambda: "first" in captured.windows)
+        wait_until(lambda: captured.is_held)
         script.transaction([Insert(ORDERS, {"id": 1})])
-        captured.control.add_window(Window("second", b"second"))
-        wait_until(lambda: "second" in captured.windows)
         assert LogReader(tmp_path / "log").head.seq == 0
         captured.control.resume()
         captured.catch_up()
         assert LogReader(tmp_path / "log").head.seq == 1
-    windows = LogReader(tmp_path / "log").windows()
-    assert [(mark.payload, mark.position) for mark in windows] == [
-        (b"first", captured.windows["first"]),
-        (b"second", captured.windows["second"]),
-    ]
 
 
 def test_an_outage_is_reported_and_capture_continues_after_it(

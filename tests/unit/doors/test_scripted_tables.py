@@ -64,7 +64,7 @@ def test_changes_that_were_not_kept_are_not_passed_over(source: ScriptedSource, 
     source.prepare(claim, [TABLE], None)
     source.drop(claim)
     with closing(LogWriter.open(tmp_path / "log", source.identify())) as log:
-        control = CaptureControl(lambda _: None, lambda _, __: None, keep_seconds=0.0)
+        control = CaptureControl(lambda _: None, keep_seconds=0.0)
         with pytest.raises(DefiniteError, match="keeps no changes"):
             source.capture(claim, log, control)
 

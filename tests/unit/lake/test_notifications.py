@@ -10,7 +10,7 @@ from tailrace.lake import notifications as module
 from tailrace.lake.notifications import Notifications
 from tailrace.model.notification import CopyStep, Notification
 
-WHOLE = Notification(CopyStep.TABLE_COMPLETED, 7, "s-1", "shop.orders", 1000, 4, "why")
+WHOLE = Notification(CopyStep.TABLE_COMPLETED, 7, "s-1", "shop.orders", 1000, 4, "why", 0.5, 2.25)
 
 
 def test_notifications_are_read_as_they_were_told_by_any_process(tmp_path: Path) -> None:

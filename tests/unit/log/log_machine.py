@@ -1,4 +1,4 @@
-"""Any interleaving of transactions, windows, flushes, rolls, retention, failures and crashes, against a list."""
+"""Any interleaving of transactions, flushes, rolls, retention, failures and crashes, against a list."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ class LogMachine(RuleBasedStateMachine):
         self.next_xid = 1
         self.acknowledged: dict[str, int] = {}
         self.pinned: dict[str, int] = {}
-        self.windows: dict[bytes, int] = {}
         self.patch = pytest.MonkeyPatch()
         for module, size in (("record", 400), ("playback", 1500), ("_recovery", 1500)):
             self.patch.setattr(f"tailrace.log.{module}.FRAME_BYTES_MAX", size)
@@ -128,12 +127,6 @@ class LogMachine(RuleBasedStateMachine):
 
     def _invent_detail(self, chance: random.Random) -> bytes:
         return chance.randbytes(chance.choice([0, 0, 1, 7, 8, 9, 300]))
-
-    @rule()
-    def append_a_window(self) -> None:
-        payload = b"%d window" % len(self.records)
-        self.windows[payload] = self.writer.append_window(payload)
-        self.records.append(Record(Kind.WINDOW, payload=payload))
 
     @rule()
     def abandon_active(self) -> None:
@@ -262,14 +255,6 @@ class LogMachine(RuleBasedStateMachine):
         assert numbers == list(range(numbers[0], numbers[-1] + 1)) if numbers else True
         return segments
 
-    def _raw_windows(self) -> list[tuple[int, bytes]]:
-        return [
-            (position, record["payload"])
-            for start in segment_positions(self.path)
-            for position, record in enumerate(_records(segment_path(self.path, start)), start)
-            if record["kind"] == Kind.WINDOW
-        ]
-
     @invariant()
     @precondition(lambda self: hasattr(self, "writer"))
     def the_head_counts_finished_transactions(self) -> None:
@@ -298,9 +283,6 @@ class LogMachine(RuleBasedStateMachine):
         for bytes_max in (1, 3000):
             self._check(reader, reader.oldest_seq - 1, reader.head.seq, bytes_max, None)
         self._check_index(reader, reader.oldest_seq - 1, reader.head.seq)
-        windows = [(window.position, window.payload) for window in reader.windows()]
-        assert windows == self._raw_windows()
-        assert windows == [(self.windows[payload], payload) for _, payload in windows]
         newest = {version.relation: version.schema.to_json() for version in reader.schemas()}
         assert newest.keys() == meaning.in_force.keys()
 
@@ -348,7 +330,7 @@ def _records(segment: Path) -> list[dict[str, Any]]:
 
 
 def _number(record: dict[str, Any]) -> int:
-    return int(record["payload"].split()[0]) if record["kind"] == Kind.WINDOW else int(record["ordinal"]) - 1
+    return int(record["ordinal"]) - 1
 
 
 def _chooser(seed: int) -> Callable[[int], int]:

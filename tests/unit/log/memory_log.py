@@ -1,7 +1,6 @@
 """The log as a list: what records mean, one by one and slowly. The oracle of the state machine.
 
-Record number n carries ordinal n + 1, so that any record found on disk says which one it is; a window has its number in
-its payload.
+Record number n carries ordinal n + 1, so that any record found on disk says which one it is.
 """
 
 from __future__ import annotations
@@ -87,8 +86,6 @@ def _step(meaning: Meaning, number: int, record: Record) -> None:
             active[record.xid].schemas.append(record)
         case Kind.KEEPALIVE:
             _receive(meaning, (record.ordinal, 0, record.payload))
-        case Kind.WINDOW:
-            pass
         case _:
             active[record.xid].changes.append(Change(number, record.sub_xid, record.relation, record.payload))
 

@@ -89,6 +89,12 @@ class DeltaTable:
         write = writer(self._path, metadata.fields, schema, self._locator_of(metadata, schema), files)
         return DeltaDraft(self._log, base, metadata, stamp, "PUBLISH", replaces_all=replaces_all, write=write)
 
+    def restamp(self, stamp: Stamp) -> int:
+        base = self._look()
+        assert base is not None
+        commit(self._log, base.version + 1, [], Origin(FOLLOW, stamp, self._log.key(base.version)))
+        return base.version + 1
+
     def evolve(self, schema: TableSchema) -> int:
         base = self._look()
         assert base is not None

@@ -115,7 +115,6 @@ def _write(inbox: Inbox, encoder: StreamEncoder, writer: LogWriter, control: Cap
     """Write what comes for a while."""
     until = time.monotonic() + UPKEEP_SECONDS
     while not control.stopping.is_set() and time.monotonic() < until:
-        _append_windows(writer, control)
         messages = inbox.take(timeout_seconds=0.2)
         if not messages:
             continue
@@ -126,15 +125,8 @@ def _write(inbox: Inbox, encoder: StreamEncoder, writer: LogWriter, control: Cap
             _flush(writer, control)
 
 
-def _append_windows(writer: LogWriter, control: CaptureControl) -> None:
-    for window in control.take_windows():
-        position = writer.append_window(window.payload)
-        if _flush(writer, control):
-            control.appended(window.id, position)
-
-
-def _flush(writer: LogWriter, control: CaptureControl) -> bool:
-    """Flush, waiting for room if there is none: the server keeps what we do not take. False if told to stop first."""
+def _flush(writer: LogWriter, control: CaptureControl) -> None:
+    """Flush, waiting for room if there is none: the server keeps what we do not take. Not if told to stop first."""
     waited = False
     while not control.stopping.is_set():
         try:
@@ -142,13 +134,12 @@ def _flush(writer: LogWriter, control: CaptureControl) -> bool:
             failpoint("capture.flushed")
             if waited:
                 control.report("")
-            return True
+            return
         except LogBlockedError as error:
             waited = True
             control.report(f"{error.message}; waiting for room")
             control.stopping.wait(1.0)
             writer.retain(0.0)
-    return False
 
 
 def _moves(batch: pa.RecordBatch, writer: LogWriter) -> bool:

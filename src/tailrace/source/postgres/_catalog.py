@@ -99,6 +99,11 @@ class TableInfo:
     def rows_estimated(self) -> int:
         return sum(part.rows_estimated for part in self.parts)
 
+    @property
+    def row_bytes_estimated(self) -> int | None:
+        """None before the first `vacuum` or `analyze`."""
+        return self.size_bytes // self.rows_estimated if self.rows_estimated and self.size_bytes else None
+
 
 @dataclass(frozen=True)
 class _Keys:

@@ -33,6 +33,7 @@ from tailrace.source.postgres._access import hidden_rows, missing_grants
 from tailrace.source.postgres._catalog import QUERIES, TableInfo, quoted
 from tailrace.source.postgres._connection import connect_patiently, one_line, take_text_as_it_is
 from tailrace.source.postgres._pgoutput import cast_column
+from tailrace.source.postgres._waiting import lockers
 
 BUFFER_BYTES = 8 << 20
 _CTID_RANGES_SINCE = 140000
@@ -98,24 +99,30 @@ def plan(info: TableInfo, bytes_max: int) -> list[BlockChunk]:
     return chunks
 
 
-def read(dsn: str, exported_snapshot: str, chunk: Chunk, schema: TableSchema) -> Iterator[Any]:
+def read(
+    dsn: str, exported_snapshot: str, chunk: Chunk, schema: TableSchema, lock_seconds: float | None = None
+) -> Iterator[Any]:
     """The chunk's rows as record batches with the schema's columns, as of the exported snapshot."""
-    with reader(dsn, exported_snapshot, chunk.part, schema.table) as conn:
+    with reader(dsn, exported_snapshot, chunk.part, schema.table, lock_seconds) as conn:
         look_in(conn, chunk.namespaces)
         for buffer, row_count in _copy(conn, chunk, schema):
             yield _parse(buffer, row_count, schema)
 
 
 @contextmanager
-def reader(dsn: str, exported_snapshot: str, part: TableId, table: TableId) -> Iterator[psycopg.Connection]:
+def reader(
+    dsn: str, exported_snapshot: str, part: TableId, table: TableId, lock_seconds: float | None = None
+) -> Iterator[psycopg.Connection]:
     """A connection that sees the table, or the leaf partition `part` of it, as of the exported snapshot. An error at
-    the end where that was not so all the time."""
+    the end where that was not so all the time. A transient error where another session keeps it locked for so long."""
     with closing(connect_patiently(dsn)) as conn:
         try:
             conn.execute("begin isolation level repeatable read read only")
             # A row that row security would hide must be an error, not missing.
             conn.execute("set local row_security = off")
             _join(conn, exported_snapshot)
+            if lock_seconds is not None:
+                conn.execute(sql.SQL("set local lock_timeout = {}").format(round(lock_seconds * 1000)))
             conn.execute(sql.SQL("lock table only {} in access share mode").format(identifier(part)))
             _require_same(conn, part, table)
             yield conn
@@ -133,6 +140,10 @@ def reader(dsn: str, exported_snapshot: str, part: TableId, table: TableId) -> I
         except psycopg.errors.UndefinedColumn as error:
             message = f"table {table} was changed after it was described: {one_line(error)}"
             raise TransientError(message, table=str(table)) from None
+        except psycopg.errors.LockNotAvailable:
+            conn.execute("rollback")
+            problem = lockers(conn, part)
+            raise TransientError(problem.message, problem.hint, table=str(table)) from None
         except psycopg.OperationalError as error:
             raise TransientError(f"reading {part} broke off: {one_line(error)}", table=str(table)) from None
         except psycopg.Error as error:

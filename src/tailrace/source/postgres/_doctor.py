@@ -28,6 +28,7 @@ from tailrace.source.postgres._table_checks import (
     check_publication,
     check_tables,
 )
+from tailrace.source.postgres._watermarks import READ_ONLY, Watermarks
 
 QUERIES = load("doctor.sql")
 
@@ -50,6 +51,7 @@ class Named:
     append_only: tuple[str, ...] = ()
     """Patterns for tables that are copied by their inserts."""
     signals: SignalTable | None = None
+    watermarks: Watermarks = READ_ONLY
 
 
 NOTHING_NAMED = Named()
@@ -77,7 +79,7 @@ def examine(
         checks += check_tables(tables)
         checks += check_left_out(conn, include, exclude)
     if named.signals is not None:
-        checks.append(_signal_table(conn, named.signals, named.publication))
+        checks.append(_signal_table(conn, named.signals, named))
     return [*checks, *_retention(server), *_idle_slots(conn)]
 
 
@@ -152,8 +154,9 @@ def _replication(role: dict[str, Any]) -> Check:
     return _yes("replication privilege", may, f"{role['name']} {'has it' if may else 'lacks it'}", fix)
 
 
-def _signal_table(conn: psycopg.Connection, signals: SignalTable, publication: str | None) -> Check:
-    problem = signals.problem(conn, publication, can_send_inserts=publication is None)
+def _signal_table(conn: psycopg.Connection, signals: SignalTable, named: Named) -> Check:
+    problem = signals.problem(conn, named.publication, can_send_inserts=named.publication is None)
+    problem = problem or named.watermarks.problem(conn)
     if problem is not None:
         return Check("signal table", False, problem.message, problem.hint)
     return Check("signal table", True, f"{signals.table} is there")

@@ -26,7 +26,7 @@ def settle(asked: KeptConnection, relations: Sequence[int], waiting: Waiting) ->
     """Returns when every transaction has ended that was writing to one of the tables at the call."""
 
     def writers(conn: psycopg.Connection) -> Writers:
-        return dict(conn.execute(QUERIES["writers"], {"relations": list(relations)}).fetchall())
+        return dict(conn.execute(QUERIES["writers"], {"oids": list(relations)}).fetchall())
 
     left = asked.ask(writers)
     while left:

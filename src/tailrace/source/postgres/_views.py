@@ -31,6 +31,7 @@ from tailrace.source.postgres._connection import connect, explained
 from tailrace.source.postgres._identity import wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._watermarks import READ_ONLY, Watermarks
 
 QUERIES = load("views.sql")
 TURN_SECONDS = 0.05
@@ -61,22 +62,23 @@ def widened(xids: np.ndarray[Any, Any], near: int) -> np.ndarray[Any, np.dtype[n
 
 
 @contextmanager
-def window(dsn: str, waiting: Waiting) -> Iterator[WindowPoint]:
+def window(dsn: str, waiting: Waiting, watermarks: Watermarks = READ_ONLY) -> Iterator[WindowPoint]:
     """See `Source.window`."""
     with explained(dsn), closing(connect(dsn)) as conn:
-        before = read_view(conn)
-        conn.execute("begin isolation level repeatable read read only")
-        (token,) = conn.execute(QUERIES["export"]).fetchone() or ("",)
-        view = read_view(conn)
-        if view.keys() != before.keys():
-            raise TransientError("the standby became a primary")
-        if "replayed" in view:
-            position = _received(conn)
-            yield WindowPoint(SourcePosition(position), token, before, position == before["replayed"])
-            return
-        position = wal_position(conn)
-        yield WindowPoint(SourcePosition(position), token, view, is_exact=True)
-        conn.execute("commit")
+        with watermarks.around(conn):
+            before = read_view(conn)
+            conn.execute("begin isolation level repeatable read read only")
+            (token,) = conn.execute(QUERIES["export"]).fetchone() or ("",)
+            view = read_view(conn)
+            if view.keys() != before.keys():
+                raise TransientError("the standby became a primary")
+            if "replayed" in view:
+                position = _received(conn)
+                yield WindowPoint(SourcePosition(position), token, before, position == before["replayed"])
+                return
+            position = wal_position(conn)
+            yield WindowPoint(SourcePosition(position), token, view, is_exact=True)
+            conn.execute("commit")
         _wait_until_flushed(conn, position, waiting)
 
 

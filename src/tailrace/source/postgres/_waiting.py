@@ -15,7 +15,9 @@ import psycopg
 from psycopg import pq, sql
 
 from tailrace.errors import TailraceError, TransientError
+from tailrace.model.table import TableId
 from tailrace.source.door import Problem, Waiting
+from tailrace.source.postgres._catalog import quoted
 from tailrace.source.postgres._connection import KeptConnection
 from tailrace.source.postgres._queries import load
 
@@ -86,6 +88,16 @@ def lock_holders(what: str) -> Find:
 def open_writers(what: str) -> Find:
     """Those whose transactions a new slot waits for: all that were writing when it began, in any database."""
     return lambda conn, pid: _problem(conn, what, {"pid": pid, "with_older_writers": True})
+
+
+def lockers(conn: psycopg.Connection, table: TableId) -> Problem:
+    """Those who lock a table so that it cannot be read, or wait for such a lock."""
+    (relation,) = conn.execute("select %s::regclass::oid::bigint", [quoted(table)]).fetchone() or (0,)
+    rows = conn.execute(QUERIES["lockers"], {"oids": [relation]}).fetchall()
+    who = "; ".join(f"pid {pid} ({user}), last statement at {at}: {statement}" for pid, user, at, statement in rows)
+    fixes = " ".join(f"select pg_terminate_backend({pid});" for pid, *_ in rows)
+    message = f"table {table} cannot be read while it is locked by {who or 'another session'}"
+    return Problem(message, f"let it end, or end it: {fixes}" if fixes else "it is tried again")
 
 
 def _problem(conn: psycopg.Connection, what: str, of: dict[str, object]) -> Problem | None:

@@ -23,6 +23,7 @@ from tailrace.errors import DefiniteError, TransientError
 from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
+from tailrace.settings import Watermarking
 from tailrace.source.control import CaptureControl
 from tailrace.source.door import (
     Check,
@@ -48,6 +49,7 @@ from tailrace.source.postgres._catalog import (
     measured,
     schema_of,
 )
+from tailrace.source.postgres._claims import publications, require_names, require_usable
 from tailrace.source.postgres._connection import KeptConnection, explained, session
 from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import read_definitions
@@ -59,7 +61,6 @@ from tailrace.source.postgres._publication import (
     drop_publication,
     ensure_publication,
     find_publication,
-    require_publication,
     use_publication,
 )
 from tailrace.source.postgres._settling import settle
@@ -69,13 +70,15 @@ from tailrace.source.postgres._slot import (
     drop_slot,
     exported_snapshot,
     find_ready_slot,
-    find_slot,
     require_continuity,
     require_slot,
-    require_slot_name,
 )
 from tailrace.source.postgres._verdict import why_copy
 from tailrace.source.postgres._waiting import Waiter
+from tailrace.source.postgres._watermarks import watermarks_of
+
+LOCK_SECONDS = 3.0
+"""How long a window waits for a table that is locked."""
 
 
 class PostgresSource(Source):
@@ -83,7 +86,8 @@ class PostgresSource(Source):
 
     `slot` and `publication` are those a person names, to be used and left alone; without them the source makes its own.
     `append_only` are patterns for tables whose rows nothing identifies and which are copied by their inserts.
-    `signal_table` is sent whether or not it is copied, and copied only where a pattern gives its whole name.
+    `signal_table` is sent whether or not it is copied, and copied only where a pattern gives its whole name. Windows
+    write their `watermarks` to it, if any.
     """
 
     kind: ClassVar[str] = "postgres"
@@ -95,12 +99,15 @@ class PostgresSource(Source):
         publication: str | None = None,
         append_only: Sequence[str] = (),
         signal_table: str | None = None,
+        watermarks: str = Watermarking.READ_ONLY,
     ) -> None:
         self._dsn = dsn
         self._slot = slot
         self._publication = publication
         self._append_only = list(append_only)
         self._signals = SignalTable.named(signal_table) if signal_table is not None else None
+        self._watermarking = Watermarking(watermarks)
+        self._watermarks = watermarks_of(self._watermarking, self._signals)
         self._kept = KeptConnection(dsn)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -114,7 +121,11 @@ class PostgresSource(Source):
             "publication": self._publication,
             "append_only": self._append_only,
             "signal_table": str(self._signals.table) if self._signals is not None else None,
+            "watermarks": self._watermarking.value,
         }
+
+    def watermarked(self, how: Watermarking) -> Source:
+        return self if how is self._watermarking else type(self)(**{**self.arguments, "watermarks": how})
 
     def identify(self) -> Mapping[str, str]:
         return self._identity().log_identity
@@ -122,11 +133,12 @@ class PostgresSource(Source):
     def claim(self, stored: Claim | None) -> Claim:
         identity = self._identity()
         if stored is not None:
-            self._require_names(stored)
+            require_names(stored, self._slot, self._publication, needs_inserts=bool(self._append_only))
             require_timeline(stored["timeline"], identity.timeline)
             self._require_signals(stored)
             return stored
-        self._require_usable()
+        with session(self._dsn) as conn:
+            require_usable(conn, self._slot, self._publication, needs_inserts=bool(self._append_only))
         name = f"tailrace_{re.sub('[^a-z0-9_]', '_', identity.database.lower())[:30]}_{secrets.token_hex(4)}"
         needs_inserts = bool(self._append_only or self._signals) and self._publication is None
         claim = {
@@ -281,7 +293,7 @@ class PostgresSource(Source):
             yield SnapshotPoint(SourcePosition(exported.lsn), exported.name)
 
     def window(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[WindowPoint]:
-        return _views.window(self._dsn, waiting)
+        return _views.window(self._dsn, waiting, self._watermarks)
 
     def settle(self, tables: Sequence[TableId], waiting: Waiting = wait_in_silence) -> None:
         with session(self._dsn) as conn:
@@ -300,7 +312,7 @@ class PostgresSource(Source):
             return _chunks.plan(measured(conn, table.detail), bytes_max)
 
     def last_key(self, point: SnapshotPoint, table: SourceTable, order: Sequence[str] = ()) -> Cursor | None:
-        with _chunks.reader(self._dsn, point.token, table.table, table.table) as conn:
+        with _chunks.reader(self._dsn, point.token, table.table, table.table, LOCK_SECONDS) as conn:
             return _keys.last_key(conn, _keys.key_order(conn, table, order))
 
     def key_chunks(
@@ -312,7 +324,7 @@ class PostgresSource(Source):
         count: int,
         order: Sequence[str] = (),
     ) -> list[_keys.KeyChunk]:
-        with _chunks.reader(self._dsn, point.token, table.table, table.table) as conn:
+        with _chunks.reader(self._dsn, point.token, table.table, table.table, LOCK_SECONDS) as conn:
             return _keys.plan(conn, _keys.key_order(conn, table, order), between, rows, count)
 
     def chunk_of_keys(self, table: SourceTable, keys: pa.Table) -> _keys.KeyList:
@@ -324,7 +336,9 @@ class PostgresSource(Source):
         return replace(chunk, condition=condition)
 
     def read_chunk(self, point: SnapshotPoint, chunk: _chunks.Chunk, schema: TableSchema) -> Iterator[Any]:
-        return _chunks.read(self._dsn, point.token, chunk, schema)
+        # A state for seconds is not held for a lock that may take hours. One that is held for hours is worth waiting.
+        seconds = LOCK_SECONDS if isinstance(point, WindowPoint) else None
+        return _chunks.read(self._dsn, point.token, chunk, schema, seconds)
 
     @staticmethod
     def decode(records: Any, schema: TableSchema) -> Any:
@@ -332,7 +346,9 @@ class PostgresSource(Source):
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         with session(self._dsn) as conn:
-            named = _doctor.Named(self._slot, self._publication, tuple(self._append_only), self._signals)
+            named = _doctor.Named(
+                self._slot, self._publication, tuple(self._append_only), self._signals, self._watermarks
+            )
             return _doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
 
     def _found(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[TableInfo]:
@@ -342,15 +358,6 @@ class PostgresSource(Source):
         with session(self._dsn) as conn:
             return require_streaming(conn, self._dsn)
 
-    def _require_names(self, stored: Claim) -> None:
-        if self._append_only and not stored.get("inserts"):
-            # What the slot holds from before a publication was made cannot be read through it.
-            message = "this lake was begun without --append-only, and its slot cannot send other tables now"
-            raise DefiniteError(message, "leave out --append-only, or begin another lake with it")
-        for kind, given in (("slot", self._slot), ("publication", self._publication)):
-            if given is not None and given != stored[kind]:
-                raise DefiniteError(f"this lake uses {kind} {stored[kind]}, not {given}", f"leave out --{kind}")
-
     def _require_signals(self, claim: Claim) -> None:
         """Asked at every start. Later, a signal table that is gone sends no signals, and the copy continues."""
         if self._signals is None:
@@ -358,28 +365,14 @@ class PostgresSource(Source):
         theirs = None if claim["owns_publication"] else claim["publication"]
         with session(self._dsn) as conn:
             problem = self._signals.problem(conn, theirs, can_send_inserts=claim.get("inserts") is not None)
+            problem = problem or self._watermarks.problem(conn)
         if problem is not None:
             raise DefiniteError(problem.message, problem.hint)
-
-    def _require_usable(self) -> None:
-        """What a person named must be usable, before a lake is bound to it."""
-        if self._publication is not None and self._append_only:
-            message = f"--append-only needs a publication of its own beside {self._publication}"
-            raise DefiniteError(message, "leave out --publication, or --append-only")
-        with session(self._dsn) as conn:
-            if self._publication is not None:
-                require_publication(conn, self._publication)
-            if self._slot is not None:
-                require_slot_name(self._slot)
-                find_slot(conn, self._slot)
-
-
-def publications(claim: Claim) -> tuple[str, ...]:
-    """The one that sends every kind of change, then the one for inserts, if there is one."""
-    inserts = claim.get("inserts")
-    return (claim["publication"], inserts) if inserts else (claim["publication"],)
 
 
 def _source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:
     found = first_problems(infos, Rights.load(conn, infos))
-    return [SourceTable(schema_of(info), info.rows_estimated, found[info.table], info) for info in infos]
+    return [
+        SourceTable(schema_of(info), info.rows_estimated, found[info.table], info, info.row_bytes_estimated)
+        for info in infos
+    ]

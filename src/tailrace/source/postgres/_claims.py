@@ -1,0 +1,39 @@
+"""What a lake's claim says, and whether it still fits the names that a person has given."""
+
+from __future__ import annotations
+
+import psycopg
+
+from tailrace.errors import DefiniteError
+from tailrace.source.door import Claim
+from tailrace.source.postgres._publication import require_publication
+from tailrace.source.postgres._slot import find_slot, require_slot_name
+
+
+def require_names(stored: Claim, slot: str | None, publication: str | None, *, needs_inserts: bool) -> None:
+    """A definite error where a person names other things than the claim does."""
+    if needs_inserts and not stored.get("inserts"):
+        # What the slot holds from before a publication was made cannot be read through it.
+        message = "this lake was begun without --append-only, and its slot cannot send other tables now"
+        raise DefiniteError(message, "leave out --append-only, or begin another lake with it")
+    for kind, given in (("slot", slot), ("publication", publication)):
+        if given is not None and given != stored[kind]:
+            raise DefiniteError(f"this lake uses {kind} {stored[kind]}, not {given}", f"leave out --{kind}")
+
+
+def require_usable(conn: psycopg.Connection, slot: str | None, publication: str | None, *, needs_inserts: bool) -> None:
+    """What a person named must be usable, before a lake is bound to it."""
+    if publication is not None and needs_inserts:
+        message = f"--append-only needs a publication of its own beside {publication}"
+        raise DefiniteError(message, "leave out --publication, or --append-only")
+    if publication is not None:
+        require_publication(conn, publication)
+    if slot is not None:
+        require_slot_name(slot)
+        find_slot(conn, slot)
+
+
+def publications(claim: Claim) -> tuple[str, ...]:
+    """The one that sends every kind of change, then the one for inserts, if there is one."""
+    inserts = claim.get("inserts")
+    return (claim["publication"], inserts) if inserts else (claim["publication"],)

@@ -1,0 +1,26 @@
+"""How far a copy is, carried by stamps."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+from tailrace.snapshot.growth import Growth
+
+
+def test_the_last_and_the_longest_time_that_a_state_was_held_are_kept() -> None:
+    growth = Growth(["9"])
+    for done, held in (("3", 0.5), ("6", 2.25), ("9", 1.0)):
+        growth = growth.with_window([done], 3, held)
+    assert (growth.held_seconds, growth.held_seconds_max) == (1.0, 2.25)
+    assert (growth.rows, growth.windows, growth.is_whole) == (9, 3, True)
+
+
+def test_a_growth_is_the_same_after_it_was_stored_and_one_of_an_earlier_state_can_be_read() -> None:
+    growth = Growth(("9",), order=("n",), condition="true").with_window(("3",), 3, 0.125)
+    growth = growth.with_again(pa.table({"id": [7]}))
+    stored = json.loads(json.dumps(growth.to_json()))
+    assert Growth.from_json(stored) == growth
+    del stored["held"]
+    assert Growth.from_json(stored).held_seconds_max == 0.0
