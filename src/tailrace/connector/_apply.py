@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
+from tailrace.connector._messages import join_owner
 from tailrace.connector._publishing import LiveTable, Move, named
 from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
@@ -61,7 +62,7 @@ class Applier:
     def __init__(self, parts: LakeParts, in_parallel: int, listener: Listener) -> None:
         self._parts = parts
         self._listener = listener
-        self._pool = ThreadPoolExecutor(in_parallel, thread_name_prefix="publish")
+        self._pool = ThreadPoolExecutor(in_parallel, "publish", join_owner())
         self._tables: dict[TableId, LiveTable] = {}
         self._recovered: set[TableId] = set()
         self.cut = parts.home.cuts.newest()

@@ -45,7 +45,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.door import Definition, Source, SourceTable
-from tailrace.spark.session import require_startable
+from tailrace.spark.session import LazySession, require_startable
 
 CONSUMER = "lake"
 POLL_SECONDS = 0.05
@@ -64,7 +64,7 @@ class Run:
         source: Source,
         control: RunControl,
         tell: Callable[[Event], None],
-        spark: SparkSession | None,
+        spark: SparkSession | LazySession | None,
     ) -> None:
         self._settings = settings
         self._source = source
@@ -95,7 +95,7 @@ class Run:
     def _open(self, stack: ExitStack) -> None:
         """Everything up to the first batch, the cheap and likely to fail first."""
         settings, source = self._settings, self._source
-        if self._given_spark is None:
+        if not isinstance(self._given_spark, SparkSession):
             require_startable(settings.spark)
         format_named(settings.format)
         if LakeHome.is_new(settings.lake):

@@ -21,6 +21,7 @@ import numpy as np
 from tailrace.connector._apply import FAILURES_MAX, LakeParts
 from tailrace.connector._beginning import Beginning, Begun, Start, begin, resume, unseen
 from tailrace.connector._growing import Unseen
+from tailrace.connector._messages import owned
 from tailrace.connector._reading import RETRY_SECONDS, RETRY_SECONDS_MAX, ReadGroup, ReadTable, beside
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
@@ -74,7 +75,7 @@ class WindowCopy:
         """What holds it up at the source."""
         self.error: BaseException | None = None
         """What ended it."""
-        self._thread = threading.Thread(target=self._run, name="windows", daemon=True)
+        self._thread = threading.Thread(target=owned(self._run), name="windows", daemon=True)
 
     def add(self, tables: Mapping[TableId, Start]) -> None:
         """Copy these tables too. Nothing happens if it is ending: they are left for another one."""
