@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
-from tailrace.connector._messages import join_owner
 from tailrace.connector._publishing import LiveTable, Move, named
+from tailrace.connector.messages import join_owner
 from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion

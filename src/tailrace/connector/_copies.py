@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 
 from tailrace.connector._apply import LakeParts
-from tailrace.connector._messages import owned
+from tailrace.connector.messages import owned
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
 from tailrace.snapshot.full import FullSnapshot, SnapshotPlan, TableProgress

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tailrace.connector._growing import GrowingTable, Unseen
-from tailrace.connector._messages import owned
+from tailrace.connector.messages import owned
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId

@@ -25,7 +25,6 @@ from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
 from tailrace.connector._decisions import became_live, failed, resynced
 from tailrace.connector._look import TableLook
-from tailrace.connector._messages import messages_to
 from tailrace.connector._order import order_of
 from tailrace.connector._orders import Orders
 from tailrace.connector._pace import Pace
@@ -35,6 +34,7 @@ from tailrace.connector._spark import lazy_spark, needs_spark
 from tailrace.connector._upkeep import Upkeep
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
+from tailrace.connector.messages import messages_to
 from tailrace.errors import GapError, ResyncError, TailraceError, TransientError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord

@@ -21,8 +21,8 @@ import numpy as np
 from tailrace.connector._apply import FAILURES_MAX, LakeParts
 from tailrace.connector._beginning import Beginning, Begun, Start, begin, resume, unseen
 from tailrace.connector._growing import Unseen
-from tailrace.connector._messages import owned
 from tailrace.connector._reading import RETRY_SECONDS, RETRY_SECONDS_MAX, ReadGroup, ReadTable, beside
+from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import TableVersion

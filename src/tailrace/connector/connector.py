@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from tailrace.connector._control import RunControl
-from tailrace.connector._messages import own
 from tailrace.connector._run import Run
 from tailrace.connector.events import (
     ConnectorState,
@@ -25,6 +24,7 @@ from tailrace.connector.events import (
     TroubleChanged,
     log_event,
 )
+from tailrace.connector.messages import own
 from tailrace.errors import TailraceError
 from tailrace.lake.files import write_json
 from tailrace.lake.home import LakeHome

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.connector import _messages
-from tailrace.connector._messages import join_owner, messages_to, own, owned
+from tailrace.connector import messages
+from tailrace.connector.messages import join_owner, messages_to, own, owned
 
 
 def test_every_file_is_private_whoever_made_it_and_holds_a_json_object_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_messages, "FILE_BYTES_MAX", 1000)
+    monkeypatch.setattr(messages, "FILE_BYTES_MAX", 1000)
     with messages_to(tmp_path / "tailrace.log"):
         for number in range(40):
             logging.getLogger("tailrace.test").info("something happened", extra={"number": number})
