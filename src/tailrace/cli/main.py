@@ -22,7 +22,12 @@ from tailrace.cli import serve as serve_commands
 from tailrace.cli import signals as signal_commands
 from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
-from tailrace.cli.sizes import parse_duration, parse_size
+from tailrace.configuration.quantities import (
+    LOG_QUOTA_BYTES_MIN,
+    LOG_SEGMENT_BYTES_MIN,
+    parse_duration,
+    parse_size,
+)
 from tailrace.settings import SnapshotMode
 
 if TYPE_CHECKING:
@@ -42,8 +47,6 @@ app.command()(signal_commands.signal)
 app.command()(signal_commands.signals)
 
 LOCAL = "local[*]"
-LOG_QUOTA_BYTES_MIN = 64 << 20
-LOG_SEGMENT_BYTES_MIN = 1 << 20
 
 
 class Compression(StrEnum):
