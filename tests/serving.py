@@ -120,15 +120,24 @@ class Process(Client):
 def process(home: Path, *arguments: str, **variables: str) -> Iterator[Process]:
     """`tailrace serve` at a free port; killed at the end, if it lives."""
     started = journey.start("serve", "--home", str(home), "--listen", "127.0.0.1:0", *arguments, **variables)
+    drains: list[threading.Thread] = []
     try:
         assert started.stdout is not None
+        assert started.stderr is not None
         line = started.stdout.readline()
         found = re.match(r"listening on (\S+)", line)
         assert found, (line, started.communicate(timeout=WAIT_SECONDS))
-        # What it prints later must not fill the pipe.
-        threading.Thread(target=lambda: [None for _ in started.stdout or ()], daemon=True).start()
+        # What it prints later must not fill the pipes.
+        drains = [threading.Thread(target=stream.read) for stream in (started.stdout, started.stderr)]
+        for drain in drains:
+            drain.start()
         with httpx.Client(base_url=found[1], timeout=WAIT_SECONDS) as http:
             yield Process(http, started, found[1])
     finally:
         started.kill()
         started.wait()
+        for drain in drains:
+            drain.join()
+        for stream in (started.stdout, started.stderr):
+            if stream is not None:
+                stream.close()

@@ -128,20 +128,19 @@ def _config(settings: ServerSettings, app: Gate) -> uvicorn.Config:
 
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-        # Who asks from now on waits for the answer.
-        bound.listen(BACKLOG)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DefiniteError(f"cannot listen on {host}:{port}: {reason}", "choose another address: --listen") from None
-    try:
+    with ExitStack() as stack:
+        try:
+            family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            bound = stack.enter_context(socket.socket(family, kind))
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+            # Who asks from now on waits for the answer.
+            bound.listen(BACKLOG)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            hint = "choose another address: --listen"
+            raise DefiniteError(f"cannot listen on {host}:{port}: {reason}", hint) from None
         yield bound
-    finally:
-        bound.close()
 
 
 def _stop_on_signals(server: _Server) -> Callable[[], None]:

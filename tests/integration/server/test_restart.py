@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import psycopg
@@ -72,10 +73,8 @@ def _expanded(client: object) -> dict[str, dict[str, dict[str, dict[str, str]]]]
     return client.ask("GET", "/connectors?expand=status")  # type: ignore[attr-defined, no-any-return]
 
 
-def test_a_source_that_goes_away_and_comes_back_is_followed_again(tmp_path: Path, tmp_path_factory: object) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="tailrace-postgres-") as folder:
+def test_a_source_that_goes_away_and_comes_back_is_followed_again(tmp_path: Path) -> None:
+    with TemporaryDirectory(prefix="tailrace-postgres-") as folder:
         source = EmbeddedPostgres(Path(folder) / "data")
         source.start()
         dsn = source.create_database("away")
@@ -86,7 +85,8 @@ def test_a_source_that_goes_away_and_comes_back_is_followed_again(tmp_path: Path
             wait_until(lambda: published(lake) == 1, 60)
             source.stop()
             server.ask("POST", "/connectors/shop/restart", status=204)
-            assert "cannot connect" in server.wait_for("shop", "RESTARTING")["connector"]["trace"]
+            wait_until(lambda: "cannot connect" in server.status("shop")["connector"].get("trace", ""), 30)
+            server.wait_for("shop", "RESTARTING")
             source.start()
             execute(dsn, "insert into t values (2)")
             wait_until(lambda: published(lake) == 2, 90)
