@@ -139,7 +139,7 @@ def get_newest_cut(supervisor: GetSupervisor, name: Name) -> CutInfo:
     return _cut(home, newest)
 
 
-@router.post("/query", responses={429: {"description": "Too many queries at once."}, 504: {"description": "Too slow."}})
+@router.post("/query", responses={429: {"description": "Too many queries at once."}, 408: {"description": "Too slow."}})
 def run_query(parts: GetParts, request: QueryRequest) -> QueryAnswer:
     """Ask one query of all tables of one cut. Reads only."""
     home = parts.supervisor.lake(request.connector)
