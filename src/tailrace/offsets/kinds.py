@@ -26,8 +26,10 @@ _LAYOUTS = {
 KINDS = tuple(_LAYOUTS)
 
 
-def layout_of(kind: str) -> Layout:
-    """A definite error for a kind that is not known."""
+def layout_of(kind: str | Layout) -> Layout:
+    """The layout of a kind, or a layout as it is. A definite error for a kind that is not known."""
+    if isinstance(kind, Layout):
+        return kind
     if kind not in _LAYOUTS:
         raise DefiniteError(f"no connector of kind {shown(kind)} is known", f"known are {', '.join(KINDS)}")
     return _LAYOUTS[kind]
@@ -41,12 +43,12 @@ def kind_of_class(name: str) -> str | None:
     return {"postgresql": "postgres"}.get(part, part) if part in {*KINDS, "postgresql"} else None
 
 
-def validate(kind: str, partition: object, offset: object) -> list[Fault]:
+def validate(kind: str | Layout, partition: object, offset: object) -> list[Fault]:
     """What is wrong with an offset; empty when nothing is. Every version that the connector reads is valid."""
     return layout_of(kind).check(partition, offset)
 
 
-def parse(kind: str, partition: object, offset: object) -> Offset:
+def parse(kind: str | Layout, partition: object, offset: object) -> Offset:
     """Typed. `OffsetFaultsError` for what is not valid."""
     return layout_of(kind).parse(partition, offset)
 
@@ -56,7 +58,7 @@ def emit(offset: Offset) -> tuple[dict[str, Any], dict[str, Any]]:
     return layout_of(offset.kind).emit(offset)
 
 
-def upgrade(kind: str, offset: Wire) -> dict[str, Any]:
+def upgrade(kind: str | Layout, offset: Wire) -> dict[str, Any]:
     """An offset of any version, as the newest writes it. `OffsetFaultsError` for what is not valid."""
     layout = layout_of(kind)
     faults = [fault for fault in layout.check({}, offset) if fault.field.startswith("offset")]
@@ -66,7 +68,7 @@ def upgrade(kind: str, offset: Wire) -> dict[str, Any]:
     return layout.emit(layout.parse(example, offset))[1]
 
 
-def describe(kind: str) -> dict[str, Any]:
+def describe(kind: str | Layout) -> dict[str, Any]:
     """JSON schema of one entry, for an API and its users: `{"partition": {...}, "offset": {...} | null}`."""
     layout = layout_of(kind)
     offset = _object(layout.offset)
@@ -76,7 +78,7 @@ def describe(kind: str) -> dict[str, Any]:
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"offsets of {kind}",
+        "title": f"offsets of {layout.kind}",
         "description": layout.about,
         "type": "object",
         "required": ["partition", "offset"],

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tailrace.offsets.kinds import layout_of
-from tailrace.offsets.layout import FAULTS_MAX, Fault, OffsetFaultsError, Wire, shown, shown_name
+from tailrace.offsets.layout import FAULTS_MAX, Fault, Layout, OffsetFaultsError, Wire, shown, shown_name
 
 ENTRIES_MAX = 10_000
 
@@ -39,7 +39,7 @@ def emit_entries(entries: Iterable[Entry]) -> dict[str, Any]:
     return {"offsets": [entry.to_wire() for entry in entries]}
 
 
-def parse_entries(kind: str, body: object) -> list[Entry]:
+def parse_entries(kind: str | Layout, body: object) -> list[Entry]:
     """The entries of a body. `OffsetFaultsError` for one that is not valid; each fault says in which entry it is."""
     faults = validate_body(kind, body)
     if faults:
@@ -48,7 +48,7 @@ def parse_entries(kind: str, body: object) -> list[Entry]:
     return [Entry(each["partition"], each["offset"]) for each in body["offsets"]]
 
 
-def validate_body(kind: str, body: object) -> list[Fault]:
+def validate_body(kind: str | Layout, body: object) -> list[Fault]:
     """What is wrong with a body; empty when nothing is."""
     entries = body.get("offsets") if isinstance(body, Mapping) else None
     if not isinstance(body, Mapping) or not isinstance(entries, list):
@@ -63,7 +63,7 @@ def validate_body(kind: str, body: object) -> list[Fault]:
     return faults[:FAULTS_MAX] or _faults_between(kind, entries)
 
 
-def _faults_between(kind: str, entries: list[Any]) -> list[Fault]:
+def _faults_between(kind: str | Layout, entries: list[Any]) -> list[Fault]:
     """Of entries that are each valid."""
     seen: set[str] = set()
     for number, entry in enumerate(entries):
@@ -74,11 +74,13 @@ def _faults_between(kind: str, entries: list[Any]) -> list[Fault]:
         seen.add(key)
     kept = sum(entry["offset"] is not None for entry in entries)
     if layout_of(kind).is_single and kept > 1:
-        return [Fault("offsets", "single-partition", f"offsets has {kept} partitions, and a {kind} connector has one")]
+        return [
+            Fault("offsets", "single-partition", f"offsets has {kept} partitions, and a connector of this kind has one")
+        ]
     return []
 
 
-def _entry_faults(kind: str, entry: object) -> list[Fault]:
+def _entry_faults(kind: str | Layout, entry: object) -> list[Fault]:
     layout = layout_of(kind)
     if not isinstance(entry, Mapping) or set(entry) != {"partition", "offset"}:
         return [Fault("", "shape", f'{shown(entry)} is not {{"partition": {{...}}, "offset": {{...}}}}')]
