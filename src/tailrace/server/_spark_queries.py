@@ -7,16 +7,21 @@ files by name nor the functions that reach out of it.
 
 from __future__ import annotations
 
+import logging
 import re
+from contextlib import suppress
 from typing import Any
 
 from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tailrace.errors import DefiniteError
 from tailrace.server.errors import RequestError
 
-REACHING_OUT = ("reflect", "java_method", "try_reflect", "read_files", "input_file_name")
+REACHING_OUT = ("reflect", "java_method", "try_reflect")
+"""Functions that call any method of Java's."""
 _CATALYST = "org.apache.spark.sql.catalyst"
 _REFUSED = re.compile(r"\b\w*(ScriptTransform|InsertInto|Command|Statement|CreateTable|ReplaceTable|Hint)\w*\b")
 _ONLY = "only one query that reads can be asked"
@@ -24,15 +29,29 @@ _ONLY = "only one query that reads can be asked"
 
 def private_session(shared: SparkSession) -> SparkSession:
     """Views of its own, no files by name, no function that reaches out."""
+    # Pyspark would print every query that fails.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     session = shared.newSession()
     session.conf.set("spark.sql.runSQLOnFiles", "false")
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    java: Any = session._jsparkSession
-    identifier = getattr(session.sparkContext._jvm, _CATALYST).FunctionIdentifier
     for name in REACHING_OUT:
-        java.sessionState().functionRegistry().dropFunction(identifier(name))
-        java.sessionState().tableFunctionRegistry().dropFunction(identifier(name))
+        _drop(session, name)
+        try:
+            session.sql(f"select {name}('java.lang.Math', 'random')")
+        except PySparkException:
+            continue
+        raise DefiniteError("this Spark cannot be asked by others: it calls Java", "ask DuckDB: engine duckdb")
     return session
+
+
+def _drop(session: SparkSession, name: str) -> None:
+    """Versions of Spark differ in how they call it."""
+    java: Any = session._jsparkSession
+    jvm: Any = session.sparkContext._jvm
+    some, identifier = jvm.scala.Option.apply, getattr(jvm, _CATALYST).FunctionIdentifier
+    for named in (identifier(name, some("builtin"), some("system")), identifier(name)):
+        with suppress(Py4JError):
+            java.sessionState().functionRegistry().dropFunction(named)
 
 
 def require_query(session: SparkSession, sql: str) -> None:
