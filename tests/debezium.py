@@ -38,6 +38,8 @@ def properties(dsn: str, slot: str, folder: Path) -> Mapping[str, str]:
         "publication.name": PUBLICATION,
         "publication.autocreate.mode": "disabled",
         "snapshot.mode": "no_data",
+        # The slot stays where it began: only the offsets say how far the engine is.
+        "lsn.flush.mode": "manual",
         "tombstones.on.delete": "false",
         "key.converter.schemas.enable": "false",
         "value.converter.schemas.enable": "false",

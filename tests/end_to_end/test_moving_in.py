@@ -59,7 +59,8 @@ class Writer(threading.Thread):
 
     def stop(self) -> None:
         self._stopping.set()
-        self.join()
+        if self.ident is not None:
+            self.join()
 
 
 @contextmanager
@@ -96,29 +97,15 @@ def test_a_real_debezium_hands_its_slot_over_in_the_middle_of_writes_and_nothing
     folder.mkdir()
     with psycopg.connect(database, autocommit=True) as conn:
         conn.execute(SETUP)
-        with engine(database, folder):
-            wait_until(lambda: _slot(conn) == (True,), 120)
-            writer = Writer(database)
-            writer.start()
-            wait_until(lambda: len(set(delivered(folder))) >= 100, 120)
-            refused = run("offsets", "import", str(lake), "[]", "--dsn", database)
-            assert refused.returncode == 2
-            stored = folder / "offsets.dat"
-            wait_until(stored.exists)
-            busy = run("offsets", "import", str(lake), str(stored), "--dsn", database, "--slot", SLOT)
-            assert (busy.returncode, "is being read by process" in busy.stderr) == (2, True), busy
-            assert not lake.exists()
-        wait_until(lambda: _slot(conn) == (False,), 60)
-    planned = run("offsets", "import", str(lake), str(stored), "--dsn", database, "--slot", SLOT, "--dry-run")
-    assert planned.returncode == 0, planned
-    assert "every table is copied by windows" in planned.stdout
-    assert not lake.exists()
-    imported = run("offsets", "import", str(lake), str(stored), "--dsn", database, "--slot", SLOT)
-    assert imported.returncode == 0, imported
-    sync = ("sync", database, str(lake), "--slot", SLOT, "--publication", debezium.PUBLICATION)
-    process = start(*sync)
-    wait_for_cuts(process, lake, 3)
-    writer.stop()
+    writer = Writer(database)
+    try:
+        _run_debezium(database, folder, writer)
+        _import(database, lake, folder / "offsets.dat")
+        sync = ("sync", database, str(lake), "--slot", SLOT, "--publication", debezium.PUBLICATION)
+        process = start(*sync)
+        wait_for_cuts(process, lake, 3)
+    finally:
+        writer.stop()
     code, _, errors = interrupt(process)
     assert code == 0, errors
     last = run(*sync, "--once")
@@ -130,6 +117,30 @@ def test_a_real_debezium_hands_its_slot_over_in_the_middle_of_writes_and_nothing
     assert offset["offset"]["txId"] == writer.transactions[max(writer.transactions)]
     history = [json.loads(line) for line in run("offsets", "history", str(lake), "--json").stdout.splitlines()]
     assert [(each["kind"], each["state"]) for each in history] == [("import", "taken")]
+
+
+def _run_debezium(dsn: str, folder: Path, writer: Writer) -> None:
+    """Until it has delivered some transactions; the writer stays at it. While it runs, its slot is not taken over."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        with engine(dsn, folder):
+            wait_until(lambda: _slot(conn) == (True,), 120)
+            writer.start()
+            wait_until(lambda: len(set(delivered(folder))) >= 100, 120)
+            some = '{"partition": {"server": "legacy"}, "offset": {"lsn": 5}}'
+            busy = run("offsets", "import", str(folder / "lake"), some, "--dsn", dsn, "--slot", SLOT)
+            assert (busy.returncode, "is being read by process" in busy.stderr) == (2, True), busy
+            assert not (folder / "lake").exists()
+        wait_until(lambda: _slot(conn) == (False,), 60)
+
+
+def _import(dsn: str, lake: Path, stored: Path) -> None:
+    command = ("offsets", "import", str(lake), str(stored), "--dsn", dsn, "--slot", SLOT)
+    planned = run(*command, "--dry-run")
+    assert planned.returncode == 0, planned
+    assert "every table is copied by windows" in planned.stdout
+    assert not lake.exists()
+    imported = run(*command)
+    assert imported.returncode == 0, imported
 
 
 def _assert_exactly_once(writer: Writer, theirs: list[int], ours: list[int]) -> None:

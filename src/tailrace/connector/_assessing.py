@@ -116,6 +116,6 @@ def consequence(direction: Direction, counted: Counted | None, tables: Sequence[
             return f"{what} would be sent again; the log has them and leaves them out: nothing changes for the lake"
         case Direction.FORWARD:
             what = str(counted) if counted is not None else "an unknown number of transactions"
-            return f"{what} are skipped and never logged, so the next start copies {copies} again by windows"
+            return f"{what} skipped and never logged: the next start copies {copies} again by windows"
         case Direction.RESET:
             return f"the next start copies {copies} again by windows; nothing is skipped"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.connector._editing import LakeOffset
+from tailrace.connector._preflight import require_ready
 from tailrace.connector.offsets import locked
 from tailrace.errors import DefiniteError
 from tailrace.failpoint import failpoint
@@ -26,7 +27,9 @@ from tailrace.model.position import SourcePosition
 from tailrace.offsets.connect import StoredOffset
 from tailrace.offsets.kinds import upgrade
 from tailrace.offsets.layout import OffsetFaultsError
+from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Source
+from tailrace.source.offsets import Adopted
 
 REASON = "its changes come from another slot, which lacks some"
 
@@ -57,6 +60,8 @@ def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
     home.require_identity(source.identify())
     now = None if is_new else LakeOffset.of(home)
     adopted = source.offsets().adopt(now.claim if now else None)
+    if now is None:
+        require_ready(source, ConnectorSettings(path))
     served = source.offsets().served(adopted.claim)
     assert served.oldest is not None
     oldest, theirs = served.oldest.ordinal, _position(offset, source)
@@ -67,22 +72,25 @@ def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
             "check the file and the connection string",
         )
     if theirs < oldest:
-        notes.append(
-            f"the slot has left what lies between {_shown(source, theirs)} and {_shown(source, oldest)} behind"
-        )
+        notes.append(f"the slot has no more what lies between {_shown(source, theirs)} and {_shown(source, oldest)}")
+    if offset.get("snapshot") in ("INITIAL", "BLOCKING"):
+        notes.append("its snapshot was under way: the stream begins where the slot does")
+        theirs = oldest
     server = str(stored.partition.get("server") or next(iter(stored.partition.values())))
+    begin = max(oldest, theirs if now is None else now.log_end)
+    effect = _effect(source, now, adopted, oldest, begin)
+    copies = now.followed() if now is not None and effect.copy_again is not None else []
+    return Takeover(offset, server, _shown(source, begin), copies, is_new, notes, effect)
+
+
+def _effect(source: Source, now: LakeOffset | None, adopted: Adopted, oldest: int, begin: int) -> Effect:
+    skip = source.offset_words.skip
     if now is None:
-        begin = max(oldest, 0 if "snapshot" in offset else theirs)
-        if "snapshot" in offset:
-            notes.append("its snapshot was under way: the stream begins where the slot does")
-        claim = source.offset_words.skip(adopted.claim, SourcePosition(begin))
-        effect = Effect(claim, None, begin, by_windows=True)
-        return Takeover(offset, server, _shown(source, begin), [], True, notes, effect)
-    has_gap = oldest > now.log_end or not adopted.sends_alike
-    begin = max(oldest, now.log_end)
-    claim = source.offset_words.skip(adopted.claim, SourcePosition(begin) if has_gap else None)
-    effect = Effect(claim, now.claim, begin if has_gap else None, REASON if has_gap else None, adopted.leave, True)
-    return Takeover(offset, server, _shown(source, begin), now.followed() if has_gap else [], False, notes, effect)
+        return Effect(skip(adopted.claim, SourcePosition(begin)), None, begin, by_windows=True)
+    if oldest <= now.log_end and adopted.sends_alike:
+        return Effect(skip(adopted.claim, None), now.claim, leave=adopted.leave, by_windows=True)
+    claim = skip(adopted.claim, SourcePosition(begin))
+    return Effect(claim, now.claim, begin, REASON, adopted.leave, by_windows=True)
 
 
 def take_over(lake: str | Path, stored: StoredOffset, source: Source, who: str, format: str = "delta") -> OffsetEdit:

@@ -134,7 +134,7 @@ class OffsetHistory:
                     taken.add(found["taken"]["version"])
                 else:
                     edits.append(_edit(found["edit"]))
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, AttributeError):
                 message = f"{self._path} is damaged in line {number}"
                 raise DefiniteError(message, "restore it from a backup") from None
         return edits, taken

@@ -96,7 +96,7 @@ def test_what_is_skipped_is_never_logged_and_the_lake_equals_the_source_all_the_
     found = shop.assess(target)
     assert (found.direction, found.transactions and found.transactions.transactions) == (Direction.FORWARD, 2)
     assert found.tables == [ORDERS]
-    assert found.says.startswith("2 transactions are skipped and never logged, so the next start copies 1 table again")
+    assert found.says.startswith("2 transactions skipped and never logged: the next start copies 1 table again")
     edit = shop.apply(target, found.version)
     assert (edit.version, edit.state, edit.who) == (1, EditState.WAITING, "ann")
     assert offsets.read(shop.lake).to_wire() == body(target), "it shows before it has its effect"
