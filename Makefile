@@ -43,7 +43,7 @@ proof: setup ## the long sweeps: every crash point, every damaged byte, kills at
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental ## all benchmarks; takes an hour (ARGS=--quick: minutes)
+bench: bench-log bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental bench-server ## all benchmarks; takes an hour (ARGS=--quick: minutes)
 
 # What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run.
 .venv/bench-stamp: pyproject.toml requirements.lock | setup
@@ -82,6 +82,10 @@ bench-week: setup ## a week of small commits: files, history, cuts and the cost 
 .PHONY: bench-incremental
 bench-incremental: .venv/bench-stamp ## a table copied again under load, next to Debezium's incremental snapshot
 	$(PYTHON) -m benchmarks.incremental $(ARGS)
+
+.PHONY: bench-server
+bench-server: setup ## a minute of requests to a server of fifty connectors: the one that streams is not held up
+	$(PYTHON) -m benchmarks.server $(ARGS)
 
 .PHONY: clean
 clean: ## remove what setup, demo and tests made here

@@ -1,5 +1,4 @@
-"""The command line: `tailrace sync | run | query | verify | maintain | tables | signal | signals | doctor | drop` and
-`tailrace log`.
+"""The command line: `tailrace sync | run | serve | query | verify | maintain | tables | signal | offsets | …`.
 
 Exit codes: 0 done, 1 a check found something or a table is in error, 2 an error with a hint, 130 interrupted.
 """
@@ -15,6 +14,8 @@ import typer
 from rich.console import Console
 
 from tailrace.cli import log as log_commands
+from tailrace.cli import offsets as offset_commands
+from tailrace.cli import serve as serve_commands
 from tailrace.cli import signals as signal_commands
 from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
@@ -38,6 +39,8 @@ app = typer.Typer(
 app.command()(run_command)
 app.add_typer(table_commands.app, name="tables")
 app.add_typer(log_commands.app, name="log")
+app.command()(serve_commands.serve)
+app.add_typer(offset_commands.app, name="offsets")
 app.command()(signal_commands.signal)
 app.command()(signal_commands.signals)
 

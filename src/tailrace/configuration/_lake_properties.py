@@ -11,7 +11,7 @@ _MEDIUM = Importance.MEDIUM
 _LAKE = (
     supported(
         "lake.path",
-        "The lake's folder; it is made when missing. Needed, unless who runs the connector has a folder for lakes.",
+        "The lake's folder; it is made when missing. In a server, the default is a folder of the connector's name.",
         importance=Importance.HIGH,
     ),
     supported("lake.format", "The format of the lake's tables.", default="delta"),

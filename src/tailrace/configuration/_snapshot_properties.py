@@ -11,7 +11,7 @@ _MEDIUM = Importance.MEDIUM
 _SNAPSHOTTER = "there are no snapshotters of your own: choose another snapshot.mode"
 _QUERIES = "we choose how rows are read"
 _NO_LOCKS = "no table is locked"
-_NO_KAFKA = "signals come from signal.file, signal.data.collection and the command line"
+_NO_KAFKA = "signals come from signal.file, signal.data.collection, the command line and the server"
 _JOURNAL = "notifications are in _tailrace/notifications.jsonl of the lake"
 
 _SNAPSHOTS = (
@@ -129,7 +129,7 @@ _SIGNALS = (
     supported(
         "signal.enabled.channels",
         "`source`, for `signal.data.collection`, and `file`, for `signal.file`. Default: those that are set up. The "
-        "command line always works.",
+        "command line and the server always work.",
         Type.LIST,
         values=CHANNELS,
         refused_values={"kafka": _NO_KAFKA},

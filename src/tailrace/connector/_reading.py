@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tailrace.connector._growing import GrowingTable, Unseen
+from tailrace.connector.messages import owned
 from tailrace.errors import TailraceError
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
@@ -125,5 +126,5 @@ def beside(work: Callable[[], T]) -> Future[T]:
         except BaseException as error:
             future.set_exception(error)
 
-    threading.Thread(target=run, name="windows reader", daemon=True).start()
+    threading.Thread(target=owned(run), name="windows reader", daemon=True).start()
     return future

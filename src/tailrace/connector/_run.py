@@ -24,8 +24,8 @@ from tailrace.connector._book import TableBook
 from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
 from tailrace.connector._decisions import became_live, failed, resynced
+from tailrace.connector._edits import take_up
 from tailrace.connector._look import TableLook
-from tailrace.connector._messages import messages_to
 from tailrace.connector._order import order_of
 from tailrace.connector._orders import Orders
 from tailrace.connector._pace import Pace
@@ -35,6 +35,7 @@ from tailrace.connector._spark import lazy_spark, needs_spark
 from tailrace.connector._upkeep import Upkeep
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
+from tailrace.connector.messages import messages_to
 from tailrace.errors import GapError, ResyncError, TailraceError, TransientError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
@@ -45,7 +46,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.door import Definition, Source, SourceTable
-from tailrace.spark.session import require_startable
+from tailrace.spark.session import LazySession, require_startable
 
 CONSUMER = "lake"
 POLL_SECONDS = 0.05
@@ -64,7 +65,7 @@ class Run:
         source: Source,
         control: RunControl,
         tell: Callable[[Event], None],
-        spark: SparkSession | None,
+        spark: SparkSession | LazySession | None,
     ) -> None:
         self._settings = settings
         self._source = source.watermarked(settings.watermarking)
@@ -95,7 +96,7 @@ class Run:
     def _open(self, stack: ExitStack) -> None:
         """Everything up to the first batch, the cheap and likely to fail first."""
         settings, source = self._settings, self._source
-        if self._given_spark is None:
+        if not isinstance(self._given_spark, SparkSession):
             require_startable(settings.spark)
         format_named(settings.format)
         if LakeHome.is_new(settings.lake):
@@ -107,8 +108,9 @@ class Run:
         self._control.home = home
         stack.enter_context(messages_to(home.messages))
         home.require_identity(identity)
-        record = self._claim(home, dict(identity))
         self._book = TableBook(home, self._tell)
+        settings = self._settings = take_up(home, source, self._book, settings)
+        record = self._claim(home, dict(identity))
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
         if needs_spark(chosen, self._book.records, settings.chunk_bytes_max):
             spark.start_soon()
@@ -291,7 +293,8 @@ class Run:
         cut = self._applier.advance(self._reader, self._applier.stops_at(self._reader, upto))
         self._publish_due = self._pace.next_publish(begun, is_behind=upto < head.seq)
         if cut is not None:
-            self._tell(events.CutPublished(cut, self._source.format(cut.position)))
+            took_seconds = time.monotonic() - begun
+            self._tell(events.CutPublished(cut, self._source.format(cut.position), took_seconds))
             self._make_live(cut)
 
     def _next_seq(self, head_seq: int) -> int:

@@ -29,6 +29,7 @@ from tailrace.connector._reading import (
     ReadTable,
     beside,
 )
+from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import TableVersion
@@ -86,7 +87,7 @@ class WindowCopy:
         self._waits_for: Problem | None = None
         self.error: BaseException | None = None
         """What ended it."""
-        self._thread = threading.Thread(target=self._run, name="windows", daemon=True)
+        self._thread = threading.Thread(target=owned(self._run), name="windows", daemon=True)
 
     def add(self, tables: Mapping[TableId, Start]) -> None:
         """Copy these tables too. Nothing happens if it is ending: they are left for another one."""

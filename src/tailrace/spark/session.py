@@ -155,7 +155,11 @@ class LazySession:
         """Whether one is being started beside other work."""
 
     def get(self) -> SparkSession:
+        """One whose JVM has died since is started again."""
         with self._lock:
+            if self.started is not None and self._is_ours and has_died():
+                forget()
+                self.started = None
             if self.started is None:
                 self._is_ours = not is_running()
                 self._starting()
@@ -203,6 +207,22 @@ def heap_gb(memory_bytes: int) -> int:
 def is_running() -> bool:
     """Whether this process has a Spark already."""
     return SparkContext._active_spark_context is not None
+
+
+def has_died() -> bool:
+    """Whether the JVM that this process started is no more."""
+    jvm = getattr(SparkContext._gateway, "proc", None)
+    return jvm is not None and jvm.poll() is not None
+
+
+def forget() -> None:
+    """Of a JVM that has died: pyspark would ask it for ever."""
+    gateway = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    if gateway is not None:
+        with suppress(Exception):
+            gateway.shutdown()
 
 
 def require_startable(settings: SparkSettings) -> None:

@@ -1,0 +1,92 @@
+"""One Spark for all connectors and for queries: started when it is needed, started again when it dies, and confined."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.integration.lake.equality import execute
+from tests.postgres import wait_until
+from tests.serving import Process, config_for, process
+
+REFUSED = [
+    "create table x (id int)",
+    "create temporary view v using csv options (path '/etc/passwd')",
+    "drop table t",
+    "insert into t values (9)",
+    "with a as (select 1) insert into t select * from a",
+    "from t insert into t select * insert into t select *",
+    "insert overwrite directory 'OUT' using csv select 1",
+    "set spark.sql.runSQLOnFiles = true",
+    "add jar '/etc/passwd'",
+    "show tables",
+    "explain select 1",
+    "select transform(id) using 'cat' as (id string) from t",
+    "select * from (select transform(id) using 'cat /etc/passwd' as (id string) from t)",
+    "with a as (select transform(id) using 'cat' as (id string) from t) select * from a",
+    "select (select count(*) from (from t select transform(id) using 'cat' as (x string)))",
+    "select java_method('java.lang.System', 'getenv', 'HOME')",
+    "select reflect('java.lang.System', 'getenv', 'HOME')",
+    "select try_reflect('java.lang.System', 'getenv', 'HOME')",
+    "select identifier('ref' || 'lect')('java.lang.System', 'getenv', 'HOME')",
+    "select `REFLECT`('java.lang.System', 'getenv', 'HOME')",
+    "select system.builtin.reflect('java.lang.System', 'getenv', 'HOME')",
+    "select * from csv.`/etc/passwd`",
+    "select * from text.`/etc/passwd`",
+    "select * from delta.`LAKE/public/t`",
+    "select * from parquet.`LAKE/public/t`",
+    "select 1; select 2",
+    "select * from nowhere",
+    "nonsense",
+    "",
+]
+
+
+def ask(server: Process, sql: str, status: int | tuple[int, ...] = 200) -> Any:
+    body = {"connector": "one", "sql": sql, "engine": "spark", "seconds_max": 120}
+    return server.ask("POST", "/query", body, status, timeout=180)
+
+
+def jvms(server: Process) -> list[int]:
+    children = psutil.Process(server.process.pid).children(recursive=True)
+    return [each.pid for each in children if each.name() == "java"]
+
+
+@pytest.mark.proof
+def test_one_spark_is_started_late_shared_confined_and_started_again(database: str, tmp_path: Path) -> None:
+    execute(database, "create table t (id int primary key); insert into t values (1), (2)")
+    with process(tmp_path / "home") as server:
+        for name in ("one", "two"):
+            server.create(name, config_for(database))
+            server.wait_for(name, "RUNNING")
+        lake = tmp_path / "home" / "lakes" / "one"
+        wait_until((lake / "_tailrace" / "cuts.jsonl").exists, 60)
+        assert jvms(server) == []
+        assert ask(server, "select count(*) as n, max(id) from public.t")["rows"] == [[2, 2]]
+        assert len(jvms(server)) == 1
+        out = tmp_path / "out"
+        for sql in REFUSED:
+            ask(server, sql.replace("OUT", str(out)).replace("LAKE", str(lake)), 400)
+        assert not out.exists()
+        slow = {"connector": "one", "engine": "spark", "seconds_max": 1}
+        slow["sql"] = "select sum(a.id * b.id) from range(1000000000) a cross join range(1000) b"
+        server.ask("POST", "/query", slow, 408, timeout=180)
+        os.kill(jvms(server)[0], signal.SIGKILL)
+        wait_until(lambda: not jvms(server), 30)
+        execute(database, "insert into t values (3)")
+        wait_until(lambda: ask(server, "select count(*) from t", (200, 400, 500))["rows"] == [[3]], 120)
+        for name in ("one", "two"):
+            server.wait_for(name, "RUNNING")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+        wait_until(lambda: not jvms_left(tmp_path), 30)
+
+
+def jvms_left(folder: Path) -> list[int]:
+    return [
+        each.pid for each in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(each.info["cmdline"] or [])
+    ]

@@ -1,0 +1,29 @@
+"""docs/server.md has every route and every metric, and none that is not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tailrace.server.api import connectors, events, health, lake, offsets, plugins, root, signals
+from tailrace.server.metrics import COUNTERS, GAUGES
+
+DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "server.md").read_text(encoding="utf-8")
+ROUTERS = (connectors, events, health, lake, offsets, plugins, root, signals)
+
+
+def test_every_route_is_documented_and_no_other() -> None:
+    there = {
+        f"{method} {route.path}"
+        for module in ROUTERS
+        for route in module.router.routes
+        for method in route.methods  # type: ignore[attr-defined]
+    }
+    documented = set(re.findall(r"^\| `((?:GET|POST|PUT|PATCH|DELETE) /\S*)`", DOCUMENT, re.MULTILINE))
+    assert documented == there
+
+
+def test_every_metric_is_documented_and_no_other() -> None:
+    there = {f"tailrace_{name}" for name in GAUGES} | {f"tailrace_{name}_total" for name in COUNTERS}
+    documented = set(re.findall(r"^\| `(tailrace_\w+)`", DOCUMENT, re.MULTILINE))
+    assert documented == there | {"tailrace_publish_seconds"}
