@@ -21,7 +21,12 @@ from tailrace.cli import log as log_commands
 from tailrace.cli import signals as signal_commands
 from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
-from tailrace.cli.sizes import parse_duration, parse_size
+from tailrace.configuration.quantities import (
+    LOG_QUOTA_BYTES_MIN,
+    LOG_SEGMENT_BYTES_MIN,
+    parse_duration,
+    parse_size,
+)
 from tailrace.settings import SnapshotMode
 
 if TYPE_CHECKING:
@@ -40,8 +45,6 @@ app.command()(signal_commands.signal)
 app.command()(signal_commands.signals)
 
 LOCAL = "local[*]"
-LOG_QUOTA_BYTES_MIN = 64 << 20
-LOG_SEGMENT_BYTES_MIN = 1 << 20
 
 
 class Compression(StrEnum):

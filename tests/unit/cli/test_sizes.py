@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.cli.sizes import parse_size, size_text, time_text
+from tailrace.cli.sizes import size_text, time_text
+from tailrace.configuration.quantities import parse_size
 from tailrace.errors import DefiniteError
 
 

@@ -1,0 +1,197 @@
+"""Properties of the source: connector, connection, slot and publication, and which tables."""
+
+from __future__ import annotations
+
+from tailrace.configuration._property import Importance, Type, grouped, ignored, refused, supported
+
+DEBEZIUM_CLASS, OUR_CLASS = "io.debezium.connector.postgresql.PostgresConnector", "tailrace.postgresql"
+CLASSES = (DEBEZIUM_CLASS, OUR_CLASS)
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+PUBLICATION_MODES = ("all_tables", "disabled", "filtered")
+
+_HIGH, _MEDIUM = Importance.HIGH, Importance.MEDIUM
+_EXPRESSIONS = "Regular expressions, each for a whole `schema.table`, in any case"
+
+_CONNECTOR = (
+    supported("name", "The connector's name.", importance=_HIGH, required=True),
+    supported(
+        "connector.class", "Which kind of source.", Type.CLASS, values=CLASSES, default=OUR_CLASS, importance=_HIGH
+    ),
+    supported(
+        "topic.prefix",
+        "What the source is called in offsets (`server`). No topic is made of it. Default: the connector's name.",
+        importance=_MEDIUM,
+    ),
+)
+
+_CONNECTION = (
+    supported("database.hostname", "Where the server is: a name, an address, or a socket's folder.", importance=_HIGH),
+    supported("database.port", "The server's port.", Type.INT, default="5432", minimum=1, importance=_HIGH),
+    supported("database.user", "Who connects; needs the right to replicate.", importance=_HIGH),
+    supported("database.password", "The user's password.", Type.PASSWORD, importance=_HIGH),
+    supported("database.dbname", "The database that is copied.", importance=_HIGH),
+    supported(
+        "database.dsn",
+        "The whole connection string, as libpq reads it, in place of the properties above and of `database.ssl…`.",
+        Type.PASSWORD,
+        importance=_HIGH,
+    ),
+    supported(
+        "database.sslmode",
+        "Whether the connection is encrypted, and what is checked of the server.",
+        values=SSL_MODES,
+        default="prefer",
+        importance=_MEDIUM,
+    ),
+    supported("database.sslcert", "File with the client's certificate, PEM.", importance=_MEDIUM),
+    supported("database.sslkey", "File with the client's key, PEM.", importance=_MEDIUM),
+    supported("database.sslpassword", "The password of the client's key.", Type.PASSWORD, importance=_MEDIUM),
+    supported("database.sslrootcert", "File with the certificates that the server's is checked by, PEM."),
+    refused(
+        "database.sslfactory",
+        "A Java class that makes encrypted connections.",
+        "there is no Java in the connection: use database.sslmode and database.sslrootcert",
+    ),
+    ignored(
+        "database.tcpKeepAlive",
+        "Whether idle connections are probed.",
+        "they always are",
+        Type.BOOLEAN,
+        harmless=("true",),
+    ),
+    ignored("database.query.timeout.ms", "How long a query may take.", "a copy takes as long as it needs", Type.INT),
+    ignored("connection.validation.timeout.ms", "How long the first connection may take.", "it may take 10 s"),
+    refused(
+        "database.initial.statements",
+        "SQL that is run on each new connection.",
+        "no SQL of yours is run: set it for the user instead, alter role … set …",
+    ),
+    ignored("driver.*", "Options of the JDBC driver.", "there is no JDBC: libpq's options go into database.dsn"),
+)
+
+_STREAM = (
+    supported(
+        "plugin.name",
+        "Which plugin of the server decodes the WAL.",
+        values=("pgoutput",),
+        default="pgoutput",
+        refused_values={"decoderbufs": "only pgoutput is read, which every server has: leave plugin.name out"},
+        importance=_MEDIUM,
+    ),
+    supported(
+        "slot.name",
+        "Use this replication slot; it is made if it is not there. Default: one of our own.",
+        importance=_MEDIUM,
+    ),
+    refused(
+        "slot.drop.on.stop",
+        "Drop the slot when the connector stops.",
+        "changes would be lost between a stop and a start: `tailrace drop` removes the slot for good",
+        Type.BOOLEAN,
+        harmless=("false",),
+    ),
+    refused(
+        "slot.failover",
+        "Make a slot that standbys have too.",
+        "make it yourself and give its name as slot.name: "
+        "select pg_create_logical_replication_slot('NAME', 'pgoutput', failover => true)",
+        Type.BOOLEAN,
+        harmless=("false",),
+    ),
+    refused("slot.stream.params", "Options for the plugin.", "they would change which changes are sent"),
+    ignored("slot.max.retries", "How often a slot in use is tried again.", "it is tried until it is free", Type.INT),
+    ignored("slot.retry.delay.ms", "How long to wait between two tries.", "we choose the pauses", Type.LONG),
+    supported(
+        "publication.name",
+        "Use this publication, which must exist. It is never altered. Default: one of our own.",
+        importance=_MEDIUM,
+    ),
+    supported(
+        "publication.autocreate.mode",
+        "`disabled`: use `publication.name`. `filtered`, and `all_tables` with a warning: without `publication.name`,"
+        " make one of our own for the tables that are copied.",
+        values=PUBLICATION_MODES,
+        default="filtered",
+        refused_values={"no_tables": "a publication without tables sends nothing"},
+        importance=_MEDIUM,
+    ),
+    refused(
+        "publish.via.partition.root",
+        "Whether a partitioned table's changes come under its own name.",
+        "a partitioned table is copied as one table: give true, or leave it out",
+        Type.BOOLEAN,
+        harmless=("true",),
+    ),
+    refused(
+        "replica.identity.autoset.values",
+        "Replica identities that are set at the start.",
+        "nothing is written to the source: alter table … replica identity full",
+    ),
+    refused(
+        "lsn.flush.mode",
+        "Who tells the server which WAL it may drop.",
+        "we confirm what is durable here, and nothing else does: give connector, or leave it out",
+        harmless=("connector", "connector_and_driver"),
+    ),
+    refused(
+        "flush.lsn.source",
+        "Older form of `lsn.flush.mode`.",
+        "we confirm what is durable here, and nothing else does: give true, or leave it out",
+        Type.BOOLEAN,
+        harmless=("true",),
+    ),
+    refused(
+        "offset.mismatch.strategy",
+        "What to do when slot and stored position differ.",
+        "we continue where our log ends, or say that changes are lost; snapshot.mode=when_needed then copies again",
+        harmless=("no_validation", "trust_offset"),
+    ),
+    ignored("lsn.flush.timeout.ms", "How long a confirmation may take.", "a confirmation is one message", Type.LONG),
+    ignored("lsn.flush.timeout.action", "What to do after that time.", "a confirmation is one message"),
+    ignored("status.update.interval.ms", "How often the server is told our position.", "we choose it", Type.INT),
+    ignored("xmin.fetch.interval.ms", "How often the slot's xmin is looked up.", "it is not needed", Type.LONG),
+)
+
+_TABLES = (
+    supported(
+        "table.include.list",
+        f"{_EXPRESSIONS}: the tables that are copied. Default: all. See [below](#expressions).",
+        Type.LIST,
+        importance=_HIGH,
+    ),
+    supported("table.exclude.list", f"{_EXPRESSIONS}: the tables that are left out.", Type.LIST, importance=_MEDIUM),
+    supported(
+        "schema.include.list", "The same for schemas: tables of others are left out.", Type.LIST, importance=_HIGH
+    ),
+    supported("schema.exclude.list", "Tables of these schemas are left out.", Type.LIST, importance=_MEDIUM),
+    supported(
+        "append.only.tables",
+        f"{_EXPRESSIONS}: [tables without a key](types.md#tables-without-a-key) whose rows are only added. "
+        "Not with `publication.name`.",
+        Type.LIST,
+        importance=_MEDIUM,
+    ),
+    refused(
+        "table.ignore.builtin",
+        "Whether the server's own tables are left out.",
+        "the server's own tables cannot be copied",
+        Type.BOOLEAN,
+        harmless=("true",),
+    ),
+    refused(
+        "guardrail.collections.max",
+        "How many tables there may be at most.",
+        "the number of tables is not limited: name them in table.include.list",
+        Type.INT,
+        harmless=("0",),
+    ),
+    ignored("guardrail.collections.limit.action", "What to do above that.", "see guardrail.collections.max"),
+)
+
+
+SOURCE = (
+    *grouped("Connector", _CONNECTOR),
+    *grouped("Connection", _CONNECTION),
+    *grouped("Slot and publication", _STREAM),
+    *grouped("Tables", _TABLES),
+)

@@ -1,0 +1,103 @@
+"""Files that hold one configuration, and what of JSON and YAML becomes Kafka Connect's flat texts.
+
+A number or a flag stays as it is written: `0123` in a YAML file is a password of four characters, not 83.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tailrace.configuration._java_properties import parse_properties
+from tailrace.errors import DefiniteError
+
+_KEPT_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
+
+
+class _TextLoader(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML whose scalars are text, or nothing."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  the parent's name for it
+        first: [(tag, expression) for tag, expression in resolvers if tag in _KEPT_TAGS]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value]
+        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        if twice:
+            raise DefiniteError(f"{twice[0]} is there twice", "leave one of them out")
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
+
+
+def load(path: Path) -> dict[str, str]:
+    """The properties in a `.yaml`, `.json` or `.properties` file. The file's own name is the connector's, unless the
+    file gives one. No secret is looked up."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise DefiniteError(f"{path} cannot be read: {(reason or 'unknown').lower()}") from None
+    return {"name": path.stem} | normalised(_unwrapped(_parsed(path, text)))
+
+
+def normalised(raw: Mapping[str, Any]) -> dict[str, str]:
+    """Flat texts: nesting becomes dots, a list is joined by commas, null is left out."""
+    found: dict[str, str] = {}
+    for key, value in _flat("", raw):
+        if found.setdefault(key, value) != value:
+            raise DefiniteError(f"{key} is there twice, with different values", "leave one of them out")
+    return found
+
+
+def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _flat(f"{prefix}.{key}" if prefix else str(key), each)
+    elif isinstance(value, list | tuple):
+        if any(isinstance(each, Mapping | list | tuple) for each in value):
+            raise DefiniteError(f"{prefix} is a list of more than texts", "a list has texts and numbers alone")
+        yield prefix, ",".join(_text(each) for each in value if each is not None)
+    elif value is not None:
+        yield prefix, _text(value)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parsed(path: Path, text: str) -> Mapping[str, Any]:
+    # What the parsers say of a mistake repeats the text around it, which may be a secret.
+    try:
+        match path.suffix.lower():
+            case ".yaml" | ".yml":
+                found = yaml.load(text, _TextLoader)
+            case ".json":
+                found = json.loads(text, parse_int=str, parse_float=str)
+            case ".properties":
+                found = parse_properties(text)
+            case _:
+                raise DefiniteError(f"{path} is no configuration by its name", "call it .yaml, .json or .properties")
+    except yaml.MarkedYAMLError as error:
+        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
+        raise DefiniteError(f"{path}{line}: that is not YAML", "check quotes and indentation there") from None
+    except json.JSONDecodeError as error:
+        raise DefiniteError(f"{path}, line {error.lineno}: that is not JSON: {error.msg.lower()}") from None
+    except (yaml.YAMLError, RecursionError):
+        raise DefiniteError(f"{path} is not YAML", "it has a character that YAML does not allow") from None
+    if not isinstance(found, Mapping):
+        raise DefiniteError(f"{path} has no keys", "write one a line: database.hostname: 127.0.0.1")
+    return found
+
+
+def _unwrapped(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is sent to Kafka Connect for a new connector has the configuration one level down."""
+    config = raw.get("config")
+    if set(raw) <= {"name", "config"} and isinstance(config, Mapping):
+        return {"name": raw.get("name")} | dict(config)
+    return raw

@@ -1,0 +1,119 @@
+"""A configuration as Kafka Connect has it, text by text, read into what runs a connector.
+
+All problems are found at once. A connector gets a configuration without problems or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tailrace.configuration._assembly import assembled
+from tailrace.configuration._examination import Examination
+from tailrace.configuration.files import normalised
+from tailrace.configuration.properties import PROPERTIES, Property, property_of
+from tailrace.configuration.secrets import redacted, shown, unredacted
+from tailrace.errors import DefiniteError
+from tailrace.settings import ConnectorSettings
+
+__all__ = [
+    "Configuration",
+    "ConfigurationError",
+    "PropertyCheck",
+    "check",
+    "normalised",
+    "read",
+    "redacted",
+    "unredacted",
+]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What runs one connector."""
+
+    name: str
+    kind: str
+    """Which kind of source: `postgresql`."""
+    dsn: str = field(repr=False)
+    """With the password: never logged."""
+    settings: ConnectorSettings = field(repr=False)
+    """Settings of Spark's may have secrets in them."""
+    source_options: Mapping[str, Any]
+    """Keyword arguments for `tailrace.source.kinds.source_of`."""
+    warnings: tuple[str, ...]
+    """Keys that mean nothing here, each with the reason."""
+    server: str
+    """What the source is called in offsets: `topic.prefix`, or the connector's name."""
+
+
+class ConfigurationError(DefiniteError):
+    """A configuration that no connector can run with. Has every problem, and no secret."""
+
+    def __init__(self, problems: Mapping[str, list[str]]) -> None:
+        lines = [f"{key}: {problem}" for key, found in problems.items() for problem in found]
+        super().__init__("; ".join(lines), "docs/configuration.md has every key, and what it does here")
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class PropertyCheck:
+    """One key of a configuration, looked at; for those who show a form."""
+
+    name: str
+    property: Property | None
+    """None for a key that we do not know."""
+    value: str | None
+    """As it may be shown: what is given, or else the default."""
+    is_given: bool
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+    recommended_values: tuple[str, ...]
+
+
+def read(properties: Mapping[str, str], lakes: Path | None = None) -> Configuration:
+    """The configuration with its secrets looked up; ConfigurationError with every problem where there is one.
+
+    `lakes` is the folder for the lakes of connectors that name none: `lakes/NAME`.
+    """
+    examination = Examination.of(properties)
+    parts = assembled(examination, lakes)
+    if parts is None or examination.problems:
+        raise ConfigurationError(examination.problems)
+    warnings = [f"{key}: {each}" for key, found in examination.warnings.items() for each in found]
+    return Configuration(
+        name=parts.name,
+        kind="postgresql",
+        dsn=parts.dsn,
+        settings=parts.settings,
+        source_options=parts.source_options,
+        warnings=tuple(warnings),
+        server=examination.text("topic.prefix") or parts.name,
+    )
+
+
+def check(properties: Mapping[str, str]) -> list[PropertyCheck]:
+    """Every key that there is, and every other one that is given. That a lake is named is not asked for."""
+    examination = Examination.of(properties)
+    assembled(examination, lakes=Path())
+    names = [each.name for each in PROPERTIES if not each.is_family]
+    names += [key for key in properties if key not in names]
+    return [_checked(examination, name) for name in names]
+
+
+def _checked(examination: Examination, name: str) -> PropertyCheck:
+    properties = examination.properties
+    found = property_of(name, properties)
+    given = properties.get(name)
+    default = None if found is None else found.default
+    return PropertyCheck(
+        name=name,
+        property=found,
+        value=default if given is None else shown(name, given, properties),
+        is_given=given is not None,
+        errors=tuple(examination.problems.get(name, ())),
+        warnings=tuple(examination.warnings.get(name, ())),
+        recommended_values=() if found is None else found.values or found.harmless,
+    )
