@@ -96,7 +96,7 @@ class Builder(Transformer[Token, list[Statement]]):
             return found[0]
         reference = found[1]
         if not _REFERENCE.fullmatch(reference):
-            hint = "SECRET '${env:NAME}' or SECRET '${file:PATH}'; a text without SECRET is taken as it is"
+            hint = "SECRET '${env:NAME}' or SECRET '${file:PATH}'"
             raise SqlError(place_of(reference), "a secret is not written down, it is pointed at", hint)
         return Secret(str(reference))
 

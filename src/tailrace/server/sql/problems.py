@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar, Self
 
 from tailrace.errors import DefiniteError
 from tailrace.server.sql.statements import Place
@@ -23,6 +24,9 @@ class SqlError(DefiniteError):
     place. Neither shows a password.
     """
 
+    status: ClassVar[int] = 400
+    """HTTP's, for those who speak it."""
+
     def __init__(
         self, place: Place, problem: str, hint: str | None = None, *, expected: tuple[str, ...] = (), excerpt: str = ""
     ) -> None:
@@ -32,10 +36,22 @@ class SqlError(DefiniteError):
         self.expected = expected
         self.excerpt = excerpt
 
-    def in_text(self, text: str) -> SqlError:
+    def in_text(self, text: str) -> Self:
         """The same, with the line of the text that it is about."""
         excerpt = self.excerpt or _excerpt(text, self.place)
-        return SqlError(self.place, self.problem, self.hint, expected=self.expected, excerpt=excerpt)
+        return type(self)(self.place, self.problem, self.hint, expected=self.expected, excerpt=excerpt)
+
+
+class UnknownSourceError(SqlError):
+    """No source has this name."""
+
+    status = 404
+
+
+class TakenNameError(SqlError):
+    """A source has this name already."""
+
+    status = 409
 
 
 def _excerpt(text: str, place: Place) -> str:
