@@ -1,4 +1,4 @@
-"""The command line: `tailrace sync | query | verify | maintain | tables | signal | signals | doctor | drop | log`.
+"""The command line: `tailrace sync | serve | query | verify | maintain | tables | signal | signals | …`.
 
 Exit codes: 0 done, 1 a check found something or a table is in error, 2 an error with a hint, 130 interrupted.
 """
@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tailrace.cli import log as log_commands
+from tailrace.cli import serve as serve_commands
 from tailrace.cli import signals as signal_commands
 from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.add_typer(table_commands.app, name="tables")
 app.add_typer(log_commands.app, name="log")
+app.command()(serve_commands.serve)
 app.command()(signal_commands.signal)
 app.command()(signal_commands.signals)
 

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Protocol
 
 from tailrace.connector._publishing import LiveTable, Move, named
+from tailrace.connector.messages import join_owner
 from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
@@ -61,7 +62,7 @@ class Applier:
     def __init__(self, parts: LakeParts, in_parallel: int, listener: Listener) -> None:
         self._parts = parts
         self._listener = listener
-        self._pool = ThreadPoolExecutor(in_parallel, thread_name_prefix="publish")
+        self._pool = ThreadPoolExecutor(in_parallel, "publish", join_owner())
         self._tables: dict[TableId, LiveTable] = {}
         self._recovered: set[TableId] = set()
         self.cut = parts.home.cuts.newest()

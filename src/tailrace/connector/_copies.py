@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 
 from tailrace.connector._apply import LakeParts
+from tailrace.connector.messages import owned
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
 from tailrace.snapshot.full import FullSnapshot, SnapshotPlan, TableProgress
@@ -38,7 +39,7 @@ class RunningCopy:
         self.head_seq = head_seq
         """The log's newest transaction when the copy began: the snapshot shows it and all before."""
         self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="snapshot", daemon=True)
+        self._thread = threading.Thread(target=owned(self._run), name="snapshot", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tailrace.connector._growing import GrowingTable, Unseen
+from tailrace.connector.messages import owned
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
@@ -100,5 +101,5 @@ def beside(work: Callable[[], T]) -> Future[T]:
         except BaseException as error:
             future.set_exception(error)
 
-    threading.Thread(target=run, name="windows reader", daemon=True).start()
+    threading.Thread(target=owned(run), name="windows reader", daemon=True).start()
     return future

@@ -25,7 +25,6 @@ from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
 from tailrace.connector._decisions import became_live, failed, resynced
 from tailrace.connector._look import TableLook
-from tailrace.connector._messages import messages_to
 from tailrace.connector._order import order_of
 from tailrace.connector._orders import Orders
 from tailrace.connector._pace import Pace
@@ -35,6 +34,7 @@ from tailrace.connector._spark import lazy_spark, needs_spark
 from tailrace.connector._upkeep import Upkeep
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
+from tailrace.connector.messages import messages_to
 from tailrace.errors import GapError, ResyncError, TailraceError, TransientError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
@@ -45,7 +45,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.door import Definition, Source, SourceTable
-from tailrace.spark.session import require_startable
+from tailrace.spark.session import LazySession, require_startable
 
 CONSUMER = "lake"
 POLL_SECONDS = 0.05
@@ -64,7 +64,7 @@ class Run:
         source: Source,
         control: RunControl,
         tell: Callable[[Event], None],
-        spark: SparkSession | None,
+        spark: SparkSession | LazySession | None,
     ) -> None:
         self._settings = settings
         self._source = source
@@ -95,7 +95,7 @@ class Run:
     def _open(self, stack: ExitStack) -> None:
         """Everything up to the first batch, the cheap and likely to fail first."""
         settings, source = self._settings, self._source
-        if self._given_spark is None:
+        if not isinstance(self._given_spark, SparkSession):
             require_startable(settings.spark)
         format_named(settings.format)
         if LakeHome.is_new(settings.lake):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -21,9 +22,12 @@ ROW_BYTES_MIN = 64
 
 
 def lazy_spark(
-    settings: ConnectorSettings, home: LakeHome, given: SparkSession | None, tell: Callable[[Event], None]
-) -> LazySession:
-    """`given`, or one that is started when it is needed and says so."""
+    settings: ConnectorSettings, home: LakeHome, given: SparkSession | LazySession | None, tell: Callable[[Event], None]
+) -> AbstractContextManager[LazySession]:
+    """`given`, or one that is started when it is needed and says so. A lazy one that is given is several connectors':
+    it stays when this one ends."""
+    if isinstance(given, LazySession):
+        return nullcontext(given)
     record = home.source()
     assert record is not None
     lake_format = format_named(record.format)

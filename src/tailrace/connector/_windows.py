@@ -22,6 +22,7 @@ from tailrace.connector._apply import FAILURES_MAX, LakeParts
 from tailrace.connector._beginning import Beginning, Begun, Start, begin, resume, unseen
 from tailrace.connector._growing import Unseen
 from tailrace.connector._reading import RETRY_SECONDS, RETRY_SECONDS_MAX, ReadGroup, ReadTable, beside
+from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import TableVersion
@@ -74,7 +75,7 @@ class WindowCopy:
         """What holds it up at the source."""
         self.error: BaseException | None = None
         """What ended it."""
-        self._thread = threading.Thread(target=self._run, name="windows", daemon=True)
+        self._thread = threading.Thread(target=owned(self._run), name="windows", daemon=True)
 
     def add(self, tables: Mapping[TableId, Start]) -> None:
         """Copy these tables too. Nothing happens if it is ending: they are left for another one."""

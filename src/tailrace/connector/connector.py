@@ -24,6 +24,7 @@ from tailrace.connector.events import (
     TroubleChanged,
     log_event,
 )
+from tailrace.connector.messages import own
 from tailrace.errors import TailraceError
 from tailrace.lake.files import write_json
 from tailrace.lake.home import LakeHome
@@ -32,6 +33,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Source
+from tailrace.spark.session import LazySession
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,11 @@ class Connector:
     A run survives any crash: the same connector started again continues. One that has ended can be started again.
     """
 
-    def __init__(self, settings: ConnectorSettings, source: Source, spark: SparkSession | None = None) -> None:
-        """Uses `spark`, or the session that this process has, and leaves it running; else starts one and stops it."""
+    def __init__(
+        self, settings: ConnectorSettings, source: Source, spark: SparkSession | LazySession | None = None
+    ) -> None:
+        """Uses `spark`, or the session that this process has, and leaves it running; else starts one and stops it. A
+        lazy one is started when a connector first needs it."""
         self._settings = settings
         self._source = source
         self._spark = spark
@@ -111,6 +116,7 @@ class Connector:
         return LakeHome(self._settings.lake).tables.load()
 
     def _run(self) -> None:
+        own(LakeHome(self._settings.lake).messages)
         self._tell(StateChanged(ConnectorState.STARTING))
         try:
             Run(self._settings, self._source, self._control, self._tell, self._spark).run()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tailrace.connector import _messages
-from tailrace.connector._messages import messages_to
+from tailrace.connector import messages
+from tailrace.connector.messages import join_owner, messages_to, own, owned
 
 
 def test_every_file_is_private_whoever_made_it_and_holds_a_json_object_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_messages, "FILE_BYTES_MAX", 1000)
+    monkeypatch.setattr(messages, "FILE_BYTES_MAX", 1000)
     with messages_to(tmp_path / "tailrace.log"):
         for number in range(40):
             logging.getLogger("tailrace.test").info("something happened", extra={"number": number})
@@ -24,3 +26,30 @@ def test_every_file_is_private_whoever_made_it_and_holds_a_json_object_a_line(
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     told = [json.loads(line)["number"] for path in files for line in path.read_text().splitlines()]
     assert 39 in told
+
+
+def test_each_of_several_connectors_has_its_own_messages_and_those_of_no_connector(tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("a", "b")}
+
+    def say(text: str) -> None:
+        logging.getLogger("tailrace.test").info(text)
+
+    def connector(name: str) -> None:
+        own(files[name])
+        say(f"{name} itself")
+        helper = threading.Thread(target=owned(lambda: say(f"{name} helper")))
+        helper.start()
+        helper.join()
+        with ThreadPoolExecutor(1, "pool", join_owner()) as pool:
+            pool.submit(say, f"{name} pool").result()
+
+    with messages_to(files["a"]), messages_to(files["b"]):
+        for name in files:
+            thread = threading.Thread(target=connector, args=(name,))
+            thread.start()
+            thread.join()
+        say("the process")
+    told = {
+        name: [json.loads(line)["message"] for line in path.read_text().splitlines()] for name, path in files.items()
+    }
+    assert told == {name: [f"{name} {who}" for who in ("itself", "helper", "pool")] + ["the process"] for name in files}

@@ -1,18 +1,28 @@
-"""What a connector tells about itself, as JSON lines in a file of the lake."""
+"""What a connector tells about itself, as JSON lines in a file of the lake.
+
+Several connectors may run in one process: each file gets what the threads of its own connector say, and what is said by
+threads that belong to none.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import TypeVar
 
+T = TypeVar("T")
 FILE_BYTES_MAX = 8 << 20
 FILES_KEPT = 3
+_owner: ContextVar[Path | None] = ContextVar("owner", default=None)
+"""Whose thread this is: the file of its connector's messages."""
 _PLAIN = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
@@ -43,9 +53,11 @@ class PrivateFiles(RotatingFileHandler):
 
 @contextmanager
 def messages_to(path: Path) -> Iterator[None]:
-    """Everything that Tailrace logs inside goes to this file too. Only its owner may read it."""
+    """What the connector's threads log inside goes to this file too, and what threads of none do. Only its owner may
+    read it."""
     handler = PrivateFiles(path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8")
     handler.setFormatter(JsonLines())
+    handler.addFilter(lambda _: _owner.get() in (None, path))
     logger = logging.getLogger("tailrace")
     logger.addHandler(handler)
     if logger.level == logging.NOTSET:
@@ -55,3 +67,23 @@ def messages_to(path: Path) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         handler.close()
+
+
+def own(path: Path) -> None:
+    """From now on this thread belongs to the connector with this file."""
+    _owner.set(path)
+
+
+def owned(work: Callable[[], T]) -> Callable[[], T]:
+    """The work, for another thread of the connector whose thread this is."""
+    return partial(copy_context().run, work)
+
+
+def join_owner() -> Callable[[], None]:
+    """What each thread of a pool does first, to be one of the connector whose thread this is."""
+    owner = _owner.get()
+
+    def join() -> None:
+        _owner.set(owner)
+
+    return join

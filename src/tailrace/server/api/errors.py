@@ -1,0 +1,82 @@
+"""Every error as Kafka Connect's body: a code and a message, a hint on its second line. Never a stack trace."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from tailrace.configuration.reading import ConfigurationError
+from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.server.api.models import ErrorMessage
+from tailrace.server.errors import RequestError
+
+logger = logging.getLogger(__name__)
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorMessage, "description": "The request makes no sense; the message says why."},
+    401: {"model": ErrorMessage, "description": "No token, or a wrong one."},
+    404: {"model": ErrorMessage, "description": "There is no such thing."},
+    409: {"model": ErrorMessage, "description": "It contradicts what is there."},
+    413: {"model": ErrorMessage, "description": "The request is too large."},
+    503: {"model": ErrorMessage, "description": "A source or the server's state cannot be reached now."},
+}
+"""What any call may answer."""
+
+
+def answer(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error_code": status, "message": message}, status, headers)
+
+
+def explain_errors(app: FastAPI) -> None:
+    """Answer all errors in this way."""
+
+    @app.exception_handler(TailraceError)
+    def _ours(_: Request, error: TailraceError) -> JSONResponse:
+        return answer(status_of(error), text_of(error))
+
+    @app.exception_handler(RequestValidationError)
+    def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        # What was sent is not repeated: it may be a secret.
+        found = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        return answer(400, "; ".join(found))
+
+    @app.exception_handler(HTTPException)
+    def _http(_: Request, error: HTTPException) -> JSONResponse:
+        return answer(error.status_code, f"HTTP {error.status_code} {error.detail}", dict(error.headers or {}))
+
+    @app.exception_handler(Exception)
+    def _unexpected(request: Request, error: Exception) -> JSONResponse:
+        logger.error("request failed", exc_info=error, extra={"path": request.url.path, "method": request.method})
+        return answer(500, f"unexpected: {type(error).__name__}; the server's messages have the details")
+
+
+def status_of(error: TailraceError) -> int:
+    match error:
+        case RequestError():
+            return error.status
+        case ConfigurationError():
+            return 400
+        case TransientError():
+            return 503
+        case DefiniteError():
+            return 400
+    return 500
+
+
+def text_of(error: TailraceError) -> str:
+    if isinstance(error, ConfigurationError):
+        problems = [f"{key}: {each}" for key, found in error.problems.items() for each in found]
+        count = f"{len(problems)} error{'' if len(problems) == 1 else 's'}"
+        return "\n".join(
+            [
+                f"Connector configuration is invalid and contains the following {count}:",
+                *problems,
+                "hint: PUT /connector-plugins/{connectorType}/config/validate says it for each property",
+            ]
+        )
+    return error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"

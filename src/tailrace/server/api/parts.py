@@ -1,0 +1,36 @@
+"""What every route gets: the supervisor and how the server is reached."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Annotated, cast
+
+from fastapi import Depends, Path, Request
+
+from tailrace.server.store import NAME_CHARACTERS_MAX
+from tailrace.server.supervisor import Supervisor
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Of one server."""
+
+    supervisor: Supervisor
+    worker_id: str
+    """`host:port`, as Kafka Connect names a worker."""
+    closing: threading.Event = field(default_factory=threading.Event)
+    """Set when the server is to stop: answers that never end by themselves end."""
+
+
+def _parts(request: Request) -> Parts:
+    return cast(Parts, request.app.state.parts)
+
+
+def _supervisor(request: Request) -> Supervisor:
+    return _parts(request).supervisor
+
+
+GetParts = Annotated[Parts, Depends(_parts)]
+GetSupervisor = Annotated[Supervisor, Depends(_supervisor)]
+Name = Annotated[str, Path(description="The connector's name.", min_length=1, max_length=NAME_CHARACTERS_MAX)]

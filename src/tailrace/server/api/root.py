@@ -1,0 +1,72 @@
+"""Kafka Connect's `/` and `/admin/loggers`."""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import version
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel
+
+from tailrace.server.api.models import ServerInfo
+from tailrace.server.errors import NotFoundError, RequestError
+
+OURS = "tailrace"
+LEVELS = {"TRACE": 10, "DEBUG": 10, "INFO": 20, "WARN": 30, "WARNING": 30, "ERROR": 40, "FATAL": 50, "OFF": 60}
+SHOWN = {10: "DEBUG", 20: "INFO", 30: "WARN", 40: "ERROR", 50: "FATAL", 60: "OFF"}
+
+router = APIRouter()
+
+
+class Level(BaseModel):
+    """How much a logger says."""
+
+    level: str
+
+
+@router.get("/", tags=["server"])
+def get_root() -> ServerInfo:
+    """What this is."""
+    return ServerInfo(version=version("tailrace"), commit="tailrace", kafka_cluster_id="tailrace")
+
+
+@router.get("/admin/loggers", tags=["server"])
+def get_loggers() -> dict[str, Level]:
+    """Every logger of ours, and what it says."""
+    return {name: _level(name) for name in sorted(_ours())}
+
+
+@router.get("/admin/loggers/{logger}", tags=["server"])
+def get_logger(logger: Annotated[str, Path(description="A logger's name.")]) -> Level:
+    """How much one logger says."""
+    _require(logger)
+    return _level(logger)
+
+
+@router.put("/admin/loggers/{logger}", tags=["server"])
+def set_logger(logger: Annotated[str, Path(description="A logger's name.")], level: Level) -> list[str]:
+    """Let a logger and those below it say more or less, until the server ends. The loggers that changed."""
+    _require(logger)
+    wanted = LEVELS.get(level.level.upper())
+    if wanted is None:
+        raise RequestError(f"invalid log level {level.level[:20]}", f"known are {', '.join(LEVELS)}")
+    changed = sorted(name for name in _ours() if name == logger or name.startswith(f"{logger}."))
+    for name in changed:
+        logging.getLogger(name).setLevel(wanted)
+    return changed
+
+
+def _ours() -> list[str]:
+    known = logging.Logger.manager.loggerDict
+    return [OURS, *(name for name in list(known) if name.startswith(f"{OURS}."))]
+
+
+def _level(name: str) -> Level:
+    level = logging.getLogger(name).getEffectiveLevel()
+    return Level(level=SHOWN.get(level, str(level)))
+
+
+def _require(name: str) -> None:
+    if name not in _ours():
+        raise NotFoundError(f"Logger {name[:100]} not found.")

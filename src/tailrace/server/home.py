@@ -1,0 +1,81 @@
+"""The server's own folder, and the names that connectors may have.
+
+HOME/server.db     connectors and what is wanted of them, unless another database has them
+HOME/lakes/NAME/   the lake of a connector that names no other folder
+HOME/spark.log     what the JVM that all connectors share has to say
+HOME/lock          held by the running server
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from tailrace.errors import DefiniteError
+from tailrace.server.errors import RequestError
+from tailrace.server.store import NAME_CHARACTERS_MAX
+
+FOLDER_CHARACTERS_MAX = 120
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+
+
+class ServerHome:
+    """One server at a time works in a home."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.lakes = self.path / "lakes"
+        self.spark_log = self.path / "spark.log"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Makes the folder where there is none. A definite error if another server works here."""
+        try:
+            self.path.mkdir(0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            message = f"cannot use {self.path}: {error.strerror}"
+            raise DefiniteError(message, "choose a folder you may write to: --home") from None
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise DefiniteError(
+                    f"another tailrace server works in {self.path}", "stop it, or choose another folder: --home"
+                ) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def lake_of(self, name: str) -> Path:
+        """The folder for a connector's lake. Another one for each name, and always directly in `lakes`."""
+        return self.lakes / folder_name(name)
+
+
+def folder_name(name: str) -> str:
+    """A connector's name as the name of one folder."""
+    plain = quote(name, safe="").replace(".", "%2E").replace("~", "%7E")
+    if len(plain) <= FOLDER_CHARACTERS_MAX:
+        return plain
+    # A `~` is in no other.
+    return f"{plain[:80]}~{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+
+
+def require_name(name: str) -> str:
+    """The name, if a connector may have it: anything but what would be another path in a URL."""
+    if not name or name != name.strip():
+        raise RequestError("a connector's name may not be empty or begin or end with a space", "name it")
+    if _CONTROL.search(name):
+        raise RequestError("a connector's name may not have control characters", "leave them out")
+    if "/" in name or "\\" in name or name in (".", ".."):
+        raise RequestError("a connector's name may not be a path", "leave out / and \\")
+    if len(name) > NAME_CHARACTERS_MAX:
+        message = f"a connector's name may have {NAME_CHARACTERS_MAX} characters"
+        raise RequestError(f"{message}, not {len(name)}", "shorten it")
+    return name

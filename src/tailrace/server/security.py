@@ -1,0 +1,143 @@
+"""Who may ask, and how much: a token, the size of a request, and no other web page.
+
+Without a token the server is for this machine alone. A page in a browser on this machine can send requests too, so one
+that comes from another origin, or asks for a host that is not ours, is refused whoever sends it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tailrace.errors import DefiniteError
+from tailrace.server.api.errors import answer
+
+BODY_BYTES_MAX = 1 << 20
+TOKEN_CHARACTERS_MIN = 16
+OPEN_PATHS = ("/health/live",)
+"""What is answered without a token: that the server lives."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What a request must bring."""
+
+    token: str | None
+    host: str
+    """Where the server listens."""
+    body_bytes_max: int = BODY_BYTES_MAX
+
+    @classmethod
+    def make(cls, host: str, token_file: Path | None) -> Guard:
+        """A definite error for a server that others could reach without a token."""
+        token = None if token_file is None else _token(token_file)
+        if token is None and not is_loopback(host):
+            raise DefiniteError(
+                f"{host} can be reached by others, and there is no token",
+                "name a file with one: --token-file FILE; or listen on 127.0.0.1",
+            )
+        return cls(token, host)
+
+    def refusal(self, headers: Headers, path: str) -> tuple[int, str] | None:
+        """Why a request is refused, or None."""
+        if not self._is_our_host(headers.get("host", "")):
+            return 403, "the Host header names another server"
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+            return 403, "requests of other origins are not answered"
+        if self.token is None or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
+            return None
+        return 401, "a token is needed: Authorization: Bearer TOKEN"
+
+    def _is_our_host(self, host: str) -> bool:
+        """With a token, anything: there may be a proxy. Without one, only this machine's own names."""
+        if self.token is not None:
+            return True
+        name = urlsplit(f"//{host}").hostname or ""
+        return name in ("localhost", self.host) or is_loopback(name)
+
+    def _has_token(self, authorization: str) -> bool:
+        assert self.token is not None
+        scheme, _, given = authorization.partition(" ")
+        if scheme.lower() == "basic":
+            # For clients that know users and passwords only: the password is the token, whatever the user.
+            try:
+                given = base64.b64decode(given, validate=True).decode().partition(":")[2]
+            except (binascii.Error, UnicodeDecodeError):
+                return False
+        elif scheme.lower() != "bearer":
+            return False
+        return hmac.compare_digest(given.strip().encode(), self.token.encode())
+
+
+class Gate:
+    """Passes on what the guard lets through, and no more than the most that a body may have."""
+
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+        self._app = app
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refused = self._guard.refusal(headers, scope["path"]) or self._too_large(headers)
+        if refused is not None:
+            extra = {"www-authenticate": "Bearer"} if refused[0] == 401 else None
+            await answer(*refused, extra)(scope, receive, send)
+            return
+        await self._app(scope, _Measured(receive, self._guard.body_bytes_max), send)
+
+    def _too_large(self, headers: Headers) -> tuple[int, str] | None:
+        length = headers.get("content-length", "0")
+        if length.isascii() and length.isdigit() and int(length[:20]) > self._guard.body_bytes_max:
+            return 413, f"a request may have {self._guard.body_bytes_max} bytes"
+        return None
+
+
+class _Measured:
+    """A body whose length was not told; it is cut where it becomes too long, and is no JSON then."""
+
+    def __init__(self, receive: Receive, bytes_max: int) -> None:
+        self._receive = receive
+        self._left = bytes_max
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                return {"type": "http.request", "body": b"", "more_body": False}
+        return message
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _token(path: Path) -> str:
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise DefiniteError(
+            f"the token's file {path} cannot be read", "make one: openssl rand -hex 32 > FILE"
+        ) from None
+    if len(token) < TOKEN_CHARACTERS_MIN or not token.isprintable() or " " in token:
+        hint = f"at least {TOKEN_CHARACTERS_MIN} characters on one line: openssl rand -hex 32 > {path}"
+        raise DefiniteError(f"{path} has no token that could be used", hint)
+    return token

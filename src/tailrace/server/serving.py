@@ -1,0 +1,161 @@
+"""A server from its socket to its end.
+
+The socket is bound first: an address that is taken is told before any connector starts. Told to stop, it answers no
+more, then every run ends after the batch in hand; what does not end in time is left as after a crash, which every run
+survives.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from tailrace.errors import DefiniteError
+from tailrace.server.api.parts import Parts
+from tailrace.server.app import create_app
+from tailrace.server.home import ServerHome
+from tailrace.server.security import Gate, Guard
+from tailrace.server.store import Store
+from tailrace.server.supervisor import Supervisor
+from tailrace.settings import LOCAL_SPARK, SparkSettings
+
+GRACE_SECONDS = 5
+"""How long answers that are under way may take once we are to stop."""
+BACKLOG = 128
+REQUESTS_MAX = 200
+"""So many at once; more are answered 503."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """Where a server keeps its state and how it is reached."""
+
+    home: Path
+    host: str = "127.0.0.1"
+    port: int = 8083
+    token_file: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    state_url: str | None = None
+    spark: SparkSettings = LOCAL_SPARK
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A server that is about to answer."""
+
+    address: str
+    """As a URL."""
+    supervisor: Supervisor
+    end: Callable[[], None]
+    """Any thread: stop as a signal does."""
+
+
+def serve(settings: ServerSettings, ready: Callable[[Serving], None]) -> list[str]:
+    """Until a signal, or `Serving.end`, says to stop. `ready` is called when the address is ours, before connectors
+    start. The names of connectors that did not end in time."""
+    guard = Guard.make(settings.host, settings.token_file)
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        raise DefiniteError("TLS needs a certificate and its key", "give both: --tls-cert FILE --tls-key FILE")
+    home = ServerHome(settings.home)
+    with ExitStack() as stack:
+        stack.enter_context(home.locked())
+        bound = stack.enter_context(_bound(settings.host, settings.port))
+        store = Store.in_folder(home.path) if settings.state_url is None else Store.at(settings.state_url)
+        supervisor = Supervisor(home, store, settings.spark)
+        host, port = bound.getsockname()[:2]
+        closing = threading.Event()
+        parts = Parts(supervisor, f"{host}:{port}", closing)
+        server = _Server(_config(settings, Gate(create_app(parts), guard)), closing)
+        stack.callback(_stop_on_signals(server))
+        scheme = "http" if settings.tls_cert is None else "https"
+        address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        ready(Serving(address, supervisor, server.end))
+        supervisor.begin()
+        try:
+            server.run(sockets=[bound])
+        finally:
+            late = supervisor.close()
+    return late
+
+
+class _Server(uvicorn.Server):
+    """One whose signals are ours, and that tells long answers to end."""
+
+    def __init__(self, config: uvicorn.Config, closing: threading.Event) -> None:
+        super().__init__(config)
+        self._closing = closing
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def end(self) -> None:
+        self._closing.set()
+        self.should_exit = True
+
+
+def _config(settings: ServerSettings, app: Gate) -> uvicorn.Config:
+    try:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            limit_concurrency=REQUESTS_MAX,
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
+        )
+        config.load()
+    except OSError as error:
+        raise DefiniteError(
+            f"TLS does not work with these files: {error.strerror or error}", "see --tls-cert"
+        ) from None
+    return config
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    with ExitStack() as stack:
+        try:
+            family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            bound = stack.enter_context(socket.socket(family, kind))
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+            # Who asks from now on waits for the answer.
+            bound.listen(BACKLOG)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            hint = "choose another address: --listen"
+            raise DefiniteError(f"cannot listen on {host}:{port}: {reason}", hint) from None
+        yield bound
+
+
+def _stop_on_signals(server: _Server) -> Callable[[], None]:
+    """The first one stops the server, the second one means it. Returns what puts the old handlers back."""
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+
+    def handle(number: int, _: object) -> None:
+        server.end()
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    return restore

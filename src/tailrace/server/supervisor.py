@@ -1,0 +1,260 @@
+"""All connectors of one server: made, changed, removed and kept at what is wanted of them.
+
+Everything is stored before it takes effect, and only the store is asked at a start: whatever killed the last server,
+the next one brings every connector to its target. No method waits for a source or a lake, but for `delete` and `close`,
+which wait for runs to end. Plain methods and values: the REST API, SQL and tests all call these.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tailrace.configuration.reading import Configuration, read, unredacted
+from tailrace.connector.connector import Connector, Status
+from tailrace.connector.drop import drop_source
+from tailrace.errors import TailraceError
+from tailrace.lake.formats import format_named
+from tailrace.lake.home import LakeHome
+from tailrace.server._sharing import require_unshared
+from tailrace.server.errors import ConflictError, NotFoundError, RequestError
+from tailrace.server.home import ServerHome, require_name
+from tailrace.server.hosted import Hosted, Hosting, shown_state
+from tailrace.server.hub import Hub
+from tailrace.server.lifecycle import Life, Phase, Removed, RestartAsked, Target
+from tailrace.server.store import Store, StoredConfig, StoredConnector
+from tailrace.settings import LOCAL_SPARK, ConnectorSettings, SparkSettings
+from tailrace.source.kinds import source_of
+from tailrace.spark.session import LazySession, session
+
+END_SECONDS = 60.0
+"""How long a removal waits for a run to end."""
+NAME, DROP_ON_STOP = "name", "slot.drop.on.stop"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ConnectorView:
+    """One connector at one moment. Its config may hold secrets: show `redacted(config)`."""
+
+    name: str
+    config: Mapping[str, str]
+    version: int
+    life: Life
+    status: Status | None
+    """Of its run; None where there is none."""
+
+    @property
+    def state(self) -> str:
+        """Kafka Connect's word for it."""
+        return shown_state(self.life, self.status)
+
+    @property
+    def trace(self) -> str | None:
+        """What the last run ended with, where none has got further since."""
+        return self.life.trace if self.life.phase in (Phase.WAITING, Phase.FAILED) else None
+
+
+class Supervisor:
+    """Any thread. Edits of configurations are made one after another."""
+
+    def __init__(self, home: ServerHome, store: Store, spark: SparkSettings = LOCAL_SPARK) -> None:
+        self.home = home
+        self.hub = Hub()
+        self._store = store
+        self._spark_settings = spark
+        lake_format = format_named(ConnectorSettings.format)
+        start = partial(session, lake_format, home.spark_log, brief=False, settings=spark, lake=home.path)
+        self.spark = LazySession(start)
+        """One for all connectors, started when the first of them needs it."""
+        self._editing = threading.RLock()
+        self._hosted: dict[str, Hosted] = {}
+        self._leaving: list[tuple[Hosted, Configuration | None]] = []
+
+    def begin(self) -> None:
+        """Bring every stored connector to its target."""
+        with self._editing:
+            for stored in self._store.all():
+                self._host(stored)
+
+    def close(self, seconds: float = END_SECONDS) -> list[str]:
+        """End every run and wait for it; targets stay as they are. The names of those that have not ended in time: they
+        are left as after a crash."""
+        with self._editing:
+            hosted = list(self._hosted.values())
+        for each in hosted:
+            each.hear(Removed())
+        deadline = time.monotonic() + seconds
+        late = [each.name for each in hosted if not each.wait_for_end(max(0.0, deadline - time.monotonic()))]
+        self.spark.__exit__()
+        self._store.close()
+        return late
+
+    # What there is.
+
+    def names(self) -> list[str]:
+        return sorted(self._hosted)
+
+    def view(self, name: str) -> ConnectorView:
+        hosted, stored = self._find(name), self._store.find(name)
+        return ConnectorView(name, stored.config, stored.version, hosted.life, hosted.status())
+
+    def views(self) -> list[ConnectorView]:
+        stored = {each.name: each for each in self._store.all()}
+        with self._editing:
+            hosted = [(stored[name], each) for name, each in sorted(self._hosted.items()) if name in stored]
+        return [ConnectorView(row.name, row.config, row.version, each.life, each.status()) for row, each in hosted]
+
+    def configuration(self, name: str) -> Configuration:
+        """With its secrets. A definite error where it cannot be read any more."""
+        return self._read(self._store.find(name))
+
+    def lake_home(self, name: str) -> LakeHome:
+        """Where the connector's lake is, or will be."""
+        return LakeHome(self.configuration(name).settings.lake)
+
+    def lake(self, name: str) -> LakeHome:
+        """The connector's lake; a conflict as long as it has none."""
+        home = self.lake_home(name)
+        if home.source() is None:
+            raise ConflictError(f"connector {name} has no lake yet", "it has one once it has reached its source")
+        return home
+
+    def history(self, name: str) -> list[StoredConfig]:
+        return self._store.history(name)
+
+    # What is wanted.
+
+    def create(self, name: str, config: Mapping[str, str], target: Target = Target.RUNNING) -> ConnectorView:
+        """A new connector. Nothing is stored if its configuration makes no sense or takes another one's place."""
+        config = _named(require_name(name), config)
+        with self._editing:
+            if name in self._hosted:
+                raise ConflictError(f"Connector {name} already exists")
+            self._check(name, config)
+            self._host(self._store.add(name, config, target))
+        return self.view(name)
+
+    def put(self, name: str, config: Mapping[str, str], expected: int | None = None) -> tuple[ConnectorView, bool]:
+        """Another configuration, with which the connector begins again; whether it was made by this. What is redacted
+        in it stays what it was. With `expected`, only if that is still the stored version."""
+        with self._editing:
+            if name not in self._hosted and expected is None:
+                return self.create(name, config), True
+            stored = self._store.find(name)
+            return self._alter(stored, unredacted(_named(name, config), stored.config), expected), False
+
+    def patch(self, name: str, changes: Mapping[str, str | None], expected: int | None = None) -> ConnectorView:
+        """The configuration with some properties changed, and those removed that are None."""
+        with self._editing:
+            stored = self._store.find(name)
+            given = {key: value for key, value in changes.items() if value is not None}
+            merged = {key: value for key, value in stored.config.items() if key not in changes} | given
+            return self._alter(stored, unredacted(_named(name, merged), stored.config), expected)
+
+    def want(self, name: str, target: Target) -> None:
+        """Stored when this returns; done soon after."""
+        self._find(name).want(target)
+
+    def restart(self, name: str, *, only_failed: bool = False) -> ConnectorView:
+        """Begin again, also after a definite error."""
+        hosted = self._find(name)
+        if not only_failed or hosted.life.phase in (Phase.FAILED, Phase.WAITING):
+            hosted.hear(RestartAsked())
+        return self.view(name)
+
+    def delete(self, name: str, *, drop: bool = False) -> list[str]:
+        """End it and forget it; its lake stays. What it made at the source stays too unless `drop`, or its own
+        configuration, says otherwise; that is dropped first, so that nothing is left there that no connector knows."""
+        hosted, stored = self._find(name), self._store.find(name)
+        dropped: list[str] = []
+        if drop or stored.config.get(DROP_ON_STOP, "").strip().lower() == "true":
+            dropped = self._drop(hosted, stored)
+        with self._editing:
+            self._store.remove(name)
+            del self._hosted[name]
+            self._leaving.append((hosted, self._readable(stored)))
+        hosted.hear(Removed())
+        hosted.wait_for_end(END_SECONDS)
+        return dropped
+
+    # The shell.
+
+    def _find(self, name: str) -> Hosted:
+        hosted = self._hosted.get(name)
+        if hosted is None:
+            raise NotFoundError.connector(name)
+        return hosted
+
+    def _host(self, stored: StoredConnector) -> None:
+        name = stored.name
+        hosting = Hosting(
+            build=lambda: self._build(name),
+            store_target=lambda target: self._store.set_target(name, target),
+            tell=lambda told: self.hub.tell(name, told),
+        )
+        self._hosted[name] = hosted = Hosted(name, stored.target, hosting)
+        hosted.begin()
+
+    def _build(self, name: str) -> Connector:
+        found = self.configuration(name)
+        settings = replace(found.settings, spark=self._spark_settings)
+        settings.lake.parent.mkdir(0o700, parents=True, exist_ok=True)
+        return Connector(settings, source_of(found.dsn, **found.source_options), self.spark)
+
+    def _alter(self, stored: StoredConnector, config: Mapping[str, str], expected: int | None) -> ConnectorView:
+        if expected is not None and expected != stored.version:
+            message = f"connector {stored.name} is at version {stored.version}, not {expected}"
+            raise ConflictError(message, "read it again, then decide again")
+        self._check(stored.name, config)
+        self._store.set_config(stored, config)
+        self._hosted[stored.name].hear(RestartAsked())
+        return self.view(stored.name)
+
+    def _check(self, name: str, config: Mapping[str, str]) -> None:
+        """That it can be read, and that no other connector has its lake or its slot."""
+        found = self._read(StoredConnector(name, config, Target.STOPPED, 0))
+        if found.settings.spark not in (LOCAL_SPARK, self._spark_settings):
+            raise RequestError(
+                "Spark is one for all connectors of a server", "leave spark.* out here: tailrace serve --spark-master"
+            )
+        self._leaving = [each for each in self._leaving if each[0].life.has_run]
+        others = {each.name: other for each, other in self._leaving if other is not None}
+        for stored in self._store.all():
+            if stored.name != name and (other := self._readable(stored)) is not None:
+                others[stored.name] = other
+        require_unshared(found, others)
+
+    def _read(self, stored: StoredConnector) -> Configuration:
+        return read({"lake.path": str(self.home.lake_of(stored.name))} | dict(stored.config))
+
+    def _readable(self, stored: StoredConnector) -> Configuration | None:
+        """One that has become unreadable, because a secret is gone, has no run and shares nothing."""
+        try:
+            return self._read(stored)
+        except TailraceError:
+            return None
+
+    def _drop(self, hosted: Hosted, stored: StoredConnector) -> list[str]:
+        hosted.want(Target.STOPPED)
+        if not hosted.wait_for_end(END_SECONDS):
+            raise ConflictError(f"connector {stored.name} has not ended yet", "try it again")
+        found = self._read(stored)
+        if LakeHome(found.settings.lake).source() is None:
+            return []
+        return drop_source(source_of(found.dsn, **found.source_options), found.settings.lake)
+
+
+def _named(name: str, config: Mapping[str, str]) -> dict[str, str]:
+    """With the name in it, as Kafka Connect has it."""
+    given = config.get(NAME, name)
+    if given != name:
+        raise RequestError(
+            f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})", "leave one out"
+        )
+    return dict(config) | {NAME: name}

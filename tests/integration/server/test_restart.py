@@ -1,0 +1,106 @@
+"""A server that ends, however it ends, comes back with every connector at its target."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+import psycopg
+import pytest
+from demo.embedded import EmbeddedPostgres
+from tests.integration.lake.equality import assert_equal, execute
+from tests.postgres import wait_until
+from tests.serving import config_for, process, serving
+
+import tailrace
+from tailrace.errors import DefiniteError
+from tailrace.lake.home import LakeHome
+from tailrace.server.serving import ServerSettings, serve
+
+
+def published(lake: Path) -> int:
+    return len(tailrace.arrow(lake, "public.t", published=True)) if LakeHome(lake).cuts.newest() else -1
+
+
+def captures(pid: int) -> list[int]:
+    """The capture processes of a server."""
+    return [
+        each.pid
+        for each in psutil.Process(pid).children(recursive=True)
+        if "tailrace.connector.capture" in " ".join(each.cmdline())
+    ]
+
+
+def test_a_server_that_is_killed_comes_back_with_all_its_connectors(database: str, tmp_path: Path) -> None:
+    """Its state is in the source's Postgres here, as it may be."""
+    home, lake = tmp_path / "home", tmp_path / "home" / "lakes" / "runs"
+    state = database.replace("postgresql://", "postgresql+psycopg://")
+    execute(database, "create schema app; create table t (id int primary key); insert into t values (1)")
+    tables = {"table_include_list": r"public\.t"}
+    with process(home, "--state-url", state) as first:
+        first.create("runs", config_for(database, **tables))
+        first.create("paused", config_for(database, **tables), initial_state="PAUSED")
+        first.create("stopped", config_for(database, **tables), initial_state="STOPPED")
+        wait_until(lambda: published(lake) == 1, 60)
+        # A capture that dies is started again, and no one else notices.
+        victim = captures(first.process.pid)[0]
+        os.kill(victim, signal.SIGKILL)
+        execute(database, "insert into t values (2)")
+        wait_until(lambda: published(lake) == 2, 60)
+        alone = captures(first.process.pid)
+        os.kill(first.process.pid, signal.SIGKILL)
+        first.process.wait()
+        wait_until(lambda: not any(map(psutil.pid_exists, alone)), 30)
+    execute(database, "insert into t values (3)")
+    with process(home, "--state-url", state) as second:
+        states = {name: each["status"]["connector"]["state"] for name, each in _expanded(second).items()}
+        assert set(states) == {"runs", "paused", "stopped"}
+        assert (states["paused"], states["stopped"]) == ("PAUSED", "STOPPED")
+        wait_until(lambda: published(lake) == 3, 60)
+        second.process.send_signal(signal.SIGINT)
+        assert second.process.wait(60) == 0
+    assert_equal(database, lake, "public.t")
+    assert not list(home.glob("server.db"))
+    with psycopg.connect(database) as connection:
+        found = connection.execute("select count(*) from pg_replication_slots where active").fetchone()
+        assert found == (0,)
+
+
+def _expanded(client: object) -> dict[str, dict[str, dict[str, dict[str, str]]]]:
+    return client.ask("GET", "/connectors?expand=status")  # type: ignore[attr-defined, no-any-return]
+
+
+def test_a_source_that_goes_away_and_comes_back_is_followed_again(tmp_path: Path) -> None:
+    with TemporaryDirectory(prefix="tailrace-postgres-") as folder:
+        source = EmbeddedPostgres(Path(folder) / "data")
+        source.start()
+        dsn = source.create_database("away")
+        execute(dsn, "create table t (id int primary key); insert into t values (1)")
+        with serving(tmp_path / "home") as server:
+            server.create("shop", config_for(dsn))
+            lake = server.supervisor.lake_home("shop").path
+            wait_until(lambda: published(lake) == 1, 60)
+            source.stop()
+            server.ask("POST", "/connectors/shop/restart", status=204)
+            wait_until(lambda: "cannot connect" in server.status("shop")["connector"].get("trace", ""), 30)
+            server.wait_for("shop", "RESTARTING")
+            source.start()
+            execute(dsn, "insert into t values (2)")
+            wait_until(lambda: published(lake) == 2, 90)
+            server.wait_for("shop", "RUNNING")
+        source.stop()
+
+
+def test_one_server_at_a_time_works_in_a_home(tmp_path: Path) -> None:
+    with serving(tmp_path), pytest.raises(DefiniteError, match="another tailrace server"):
+        serve(ServerSettings(tmp_path, port=0), lambda _: None)
+
+
+def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
+    with serving(tmp_path / "one") as server:
+        port = int(server.address.rpartition(":")[2])
+        with pytest.raises(DefiniteError, match=f"cannot listen on 127.0.0.1:{port}"):
+            serve(ServerSettings(tmp_path / "two", port=port), lambda _: None)

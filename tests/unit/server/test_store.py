@@ -1,0 +1,108 @@
+"""What the server must not forget: what is written is there, and of two edits on one version one wins."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tailrace.errors import DefiniteError, TransientError
+from tailrace.server.errors import ConflictError, NotFoundError
+from tailrace.server.lifecycle import Target
+from tailrace.server.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.in_folder(tmp_path)
+
+
+def test_everything_is_there_when_the_file_is_opened_again(store: Store, tmp_path: Path) -> None:
+    store.add("b", {"k": "ü ' \" %"}, Target.PAUSED)
+    store.add("a", {}, Target.RUNNING)
+    store.set_config(store.find("a"), {"k": "1"})
+    store.set_target("a", Target.STOPPED)
+    store.close()
+    found = [(each.name, each.config, each.target, each.version) for each in Store.in_folder(tmp_path).all()]
+    assert found == [("a", {"k": "1"}, Target.STOPPED, 2), ("b", {"k": "ü ' \" %"}, Target.PAUSED, 1)]
+
+
+def test_only_its_owner_may_read_the_file(store: Store, tmp_path: Path) -> None:
+    store.add("a", {"database.password": "x"}, Target.RUNNING)
+    files = sorted(tmp_path.iterdir())
+    assert files[0].name == "server.db"
+    assert {os.stat(path).st_mode & 0o077 for path in files} == {0}
+
+
+def test_a_name_is_taken_once(store: Store) -> None:
+    store.add("a", {}, Target.RUNNING)
+    with pytest.raises(ConflictError, match="Connector a already exists"):
+        store.add("a", {}, Target.RUNNING)
+
+
+def test_of_two_edits_of_the_same_version_the_second_is_refused_and_leaves_nothing(store: Store) -> None:
+    read = store.add("a", {"k": "0"}, Target.RUNNING)
+    store.set_config(read, {"k": "1"})
+    with pytest.raises(ConflictError):
+        store.set_config(read, {"k": "2"})
+    assert store.find("a").config == {"k": "1"}
+    assert [each.config for each in store.history("a")] == [{"k": "0"}, {"k": "1"}]
+
+
+def test_many_editors_at_once_lose_no_edit_that_was_not_refused(store: Store) -> None:
+    store.add("a", {"n": "0"}, Target.RUNNING)
+    refused = threading.Semaphore(0)
+
+    def edit() -> None:
+        for _ in range(5):
+            was = store.find("a")
+            try:
+                store.set_config(was, {"n": str(int(was.config["n"]) + 1)})
+            except ConflictError:
+                refused.release()
+
+    threads = [threading.Thread(target=edit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lost = 0
+    while refused.acquire(blocking=False):
+        lost += 1
+    assert int(store.find("a").config["n"]) + lost == 20
+
+
+def test_versions_grow_across_a_deletion_so_that_an_old_edit_never_fits(store: Store) -> None:
+    old = store.add("a", {"k": "old"}, Target.RUNNING)
+    store.remove("a")
+    with pytest.raises(NotFoundError, match="Connector a not found"):
+        store.find("a")
+    assert store.add("a", {"k": "new"}, Target.RUNNING).version > old.version
+    with pytest.raises(ConflictError):
+        store.set_config(old, {})
+    assert [each.config for each in store.history("a")] == [{"k": "old"}, None, {"k": "new"}]
+
+
+def test_a_target_can_be_set_for_what_is_there_only(store: Store) -> None:
+    with pytest.raises(NotFoundError):
+        store.set_target("a", Target.RUNNING)
+    with pytest.raises(NotFoundError):
+        store.remove("a")
+
+
+def test_another_configuration_leaves_the_target_that_was_set_meanwhile(store: Store) -> None:
+    read = store.add("a", {}, Target.RUNNING)
+    store.set_target("a", Target.PAUSED)
+    assert store.set_config(read, {"k": "1"}).target is Target.PAUSED
+
+
+def test_a_url_that_leads_nowhere_is_told_without_its_password() -> None:
+    with pytest.raises(DefiniteError, match="cannot be used"):
+        Store.at("nonsense")
+    with pytest.raises(DefiniteError, match="cannot be used"):
+        Store.at("strange+driver://user:canary@127.0.0.1/x")
+    with pytest.raises(TransientError) as found:
+        Store.at("postgresql+psycopg://user:canary@127.0.0.1:1/x?connect_timeout=2")
+    assert "canary" not in str(found.value)
