@@ -20,6 +20,7 @@ from rich.markup import escape
 from tailrace.cli import log as log_commands
 from tailrace.cli import serve as serve_commands
 from tailrace.cli import signals as signal_commands
+from tailrace.cli import sql as sql_commands
 from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
 from tailrace.configuration.quantities import (
@@ -45,6 +46,7 @@ app.add_typer(log_commands.app, name="log")
 app.command()(serve_commands.serve)
 app.command()(signal_commands.signal)
 app.command()(signal_commands.signals)
+app.command()(sql_commands.sql)
 
 LOCAL = "local[*]"
 

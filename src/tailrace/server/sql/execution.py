@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tailrace.configuration.reading import ConfigurationError, redacted, unredacted
-from tailrace.errors import TransientError
+from tailrace.errors import DefiniteError, TransientError
 from tailrace.server.sql._altering import altered
 from tailrace.server.sql._properties import statement_of, wanted
 from tailrace.server.sql.parsing import parse
 from tailrace.server.sql.printing import name_text, printed
-from tailrace.server.sql.problems import SqlError, TakenNameError, UnknownSourceError
+from tailrace.server.sql.problems import SqlError
 from tailrace.server.sql.sources import (
     NameTakenError,
     NoSuchSourceError,
@@ -29,6 +29,7 @@ from tailrace.server.sql.sources import (
     TableStatus,
 )
 from tailrace.server.sql.statements import (
+    NOWHERE,
     AlterSource,
     CreateSources,
     DropSource,
@@ -64,12 +65,16 @@ Result = Rows | Message
 
 
 def execute(text: str, sources: Sources) -> Iterator[Result]:
-    """The result of each statement, as it is done. Ends with the first error, a `SqlError` where it has a place."""
+    """The result of each statement, as it is done. Ends with the first error: a `SqlError`, or a transient
+    one."""
     for statement in parse(text):
         try:
             result = carry_out(statement, sources)
         except SqlError as error:
             raise error.in_text(text) from None
+        except DefiniteError as error:
+            status = getattr(error, "status", 400)
+            raise SqlError(_place(statement), error.message, error.hint, status=status).in_text(text) from None
         yield result
 
 
@@ -109,7 +114,7 @@ def _taken(statement: CreateSources, name: str) -> Message:
     if statement.if_not_exists:
         return Message(f"source {name_text(name)} is there already: nothing was done")
     hint = f"ALTER SOURCE {name_text(name)} ADD TABLE …, or give the new one another name"
-    raise TakenNameError(statement.place, f"there is a source named {name_text(name)}", hint)
+    raise SqlError(statement.place, f"there is a source named {name_text(name)}", hint, status=409)
 
 
 def _alter(statement: AlterSource, sources: Sources) -> Result:
@@ -188,6 +193,15 @@ def _pattern(like: str) -> str:
     return "".join(parts)
 
 
+def _place(statement: Statement) -> Place:
+    match statement:
+        case DropSource(names):
+            return names[0].place
+        case ShowSources():
+            return NOWHERE
+    return statement.place
+
+
 def _places(statement: AlterSource) -> Places:
     alteration = statement.alteration
     options = alteration.options if isinstance(alteration, SetOptions) else ()
@@ -205,7 +219,7 @@ def _explained(error: ConfigurationError, places: Places, place: Place) -> SqlEr
     return SqlError(first, "; ".join(f"{word}: {problem}" for word, problem in found), error.hint)
 
 
-def _unknown(name: str, place: Place, sources: Sources) -> UnknownSourceError:
+def _unknown(name: str, place: Place, sources: Sources) -> SqlError:
     statuses = sources.statuses()
     problem = f"there is no source named {name_text(name)}"
     for status in statuses:
@@ -213,8 +227,8 @@ def _unknown(name: str, place: Place, sources: Sources) -> UnknownSourceError:
             if name in (each.table, each.table.rpartition(".")[2]):
                 source = name_text(status.name)
                 hint = f"{each.table} is a table of {source}: ALTER SOURCE {source} ADD TABLE or DROP TABLE"
-                return UnknownSourceError(place, problem, hint)
+                return SqlError(place, problem, hint, status=404)
     names = [status.name for status in statuses]
     close = difflib.get_close_matches(name, names, n=1) or names[:5]
     hint = f"there is {', '.join(map(name_text, close))}" if close else "there are no sources yet"
-    return UnknownSourceError(place, problem, hint)
+    return SqlError(place, problem, hint, status=404)

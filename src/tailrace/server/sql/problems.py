@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Self
 
 from tailrace.errors import DefiniteError
 from tailrace.server.sql.statements import Place
@@ -24,41 +23,29 @@ class SqlError(DefiniteError):
     place. Neither shows a password.
     """
 
-    status: ClassVar[int] = 400
-    """HTTP's, for those who speak it."""
-
     def __init__(
-        self, place: Place, problem: str, hint: str | None = None, *, expected: tuple[str, ...] = (), excerpt: str = ""
+        self, place: Place, problem: str, hint: str | None = None, *, expected: tuple[str, ...] = (), status: int = 400
     ) -> None:
         super().__init__(f"line {place.line}, column {place.column}: {problem}", hint)
         self.place = place
         self.problem = problem
         self.expected = expected
-        self.excerpt = excerpt
+        self.status = status
+        """HTTP's, for those who speak it: 404 where there is no such source, 409 where something is taken."""
+        self.excerpt = ""
 
-    def in_text(self, text: str) -> Self:
+    def in_text(self, text: str) -> SqlError:
         """The same, with the line of the text that it is about."""
-        excerpt = self.excerpt or _excerpt(text, self.place)
-        return type(self)(self.place, self.problem, self.hint, expected=self.expected, excerpt=excerpt)
-
-
-class UnknownSourceError(SqlError):
-    """No source has this name."""
-
-    status = 404
-
-
-class TakenNameError(SqlError):
-    """A source has this name already."""
-
-    status = 409
+        error = SqlError(self.place, self.problem, self.hint, expected=self.expected, status=self.status)
+        error.excerpt = self.excerpt or _excerpt(text, self.place)
+        return error
 
 
 def _excerpt(text: str, place: Place) -> str:
     """The line and a caret below. Of a long line, the part around the place."""
     lines = _masked(text).split("\n")
     line = "".join(_shown(character) for character in lines[min(place.line, len(lines)) - 1])
-    start = max(0, place.column - 1 - EXCERPT_COLUMNS_MAX * 2 // 3)
+    start = 0 if len(line) <= EXCERPT_COLUMNS_MAX else max(0, place.column - 1 - EXCERPT_COLUMNS_MAX * 2 // 3)
     part = line[start : start + EXCERPT_COLUMNS_MAX].rstrip()
     return f"{part}\n{' ' * (place.column - 1 - start)}^"
 
