@@ -291,7 +291,8 @@ class Run:
         cut = self._applier.advance(self._reader, self._applier.stops_at(self._reader, upto))
         self._publish_due = self._pace.next_publish(begun, is_behind=upto < head.seq)
         if cut is not None:
-            self._tell(events.CutPublished(cut, self._source.format(cut.position)))
+            took_seconds = time.monotonic() - begun
+            self._tell(events.CutPublished(cut, self._source.format(cut.position), took_seconds))
             self._make_live(cut)
 
     def _next_seq(self, head_seq: int) -> int:

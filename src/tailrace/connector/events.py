@@ -79,6 +79,8 @@ class TablesLanded:
 class CutPublished:
     cut: PublishedCut
     text: str
+    seconds: float = 0.0
+    """What it took to publish."""
 
 
 @dataclass(frozen=True)
@@ -132,11 +134,12 @@ def log_event(event: Event) -> None:
     """Every event is a message of our logger too, its fields as structure; the frequent ones only for debugging."""
     level = logging.DEBUG if isinstance(event, _FREQUENT) else logging.INFO
     if _logger.isEnabledFor(level):
-        _logger.log(level, type(event).__name__, extra={"event": _fields(event)})
+        _logger.log(level, type(event).__name__, extra={"event": fields_of(event)})
 
 
-def _fields(event: Event) -> dict[str, Any]:
-    """A cut may have thousands of tables and a definition thousands of columns: files of their own have them."""
+def fields_of(event: Event) -> dict[str, Any]:
+    """What it says, as structure. A cut may have thousands of tables and a definition thousands of columns: files of
+    their own have them."""
     if isinstance(event, CutPublished):
         return {"seq": event.cut.seq, "position": event.text, "tables": len(event.cut.tables)}
     fields = asdict(event)

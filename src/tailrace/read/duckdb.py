@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +33,26 @@ def connect() -> DuckDBPyConnection:
     return connection
 
 
+def confine(connection: DuckDBPyConnection, folders: Sequence[Path], memory_bytes_max: int) -> None:
+    """For queries of others: from now on the connection reads files in these folders alone, takes no more memory than
+    this, and none of it can be undone. What the folders' format needs must have been loaded before."""
+    listed = ", ".join(_literal(str(folder)) for folder in folders)
+    connection.execute(f"set memory_limit = '{memory_bytes_max} bytes'")
+    connection.execute("set temp_directory = ''")
+    connection.execute(f"set allowed_directories = [{listed}]")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+
+
+def is_one_query(sql: str) -> bool:
+    """Whether this is one statement that reads and does nothing else. What cannot be parsed is not."""
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error:
+        return False
+    return len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
+
+
 class DuckDBEngine:
     """Implements `Engine`."""
 
@@ -49,7 +70,9 @@ class DuckDBEngine:
         scan = lake_format.table(path).scan(version)
         if scan.extension is not None:
             # By its file: to install it would copy it into the user's home.
-            self._connection.execute(f"load {_literal(str(scan.extension))}")
+            with suppress(duckdb.PermissionException):
+                # Refused to a connection that is confined, which has it already.
+                self._connection.execute(f"load {_literal(str(scan.extension))}")
         return self._connection.sql(f"select * from {scan.sql}")
 
     def of_arrow(self, table: pa.Table) -> DuckDBPyRelation:

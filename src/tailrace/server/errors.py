@@ -42,6 +42,6 @@ class BusyError(RequestError):
 
 
 class TimedOutError(RequestError):
-    """It took longer than it may."""
+    """It took longer than who asked allowed."""
 
-    status = 504
+    status = 408

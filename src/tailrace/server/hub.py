@@ -67,6 +67,8 @@ class Hub:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._hearers: tuple[Callable[[str, Told], None], ...] = ()
+        self.listeners = 0
+        """How many listen at present."""
 
     def tell(self, name: str, told: Told) -> None:
         for hear in self._hearers:
@@ -81,9 +83,12 @@ class Hub:
     def listening(self, wake: Callable[[], None]) -> Iterator[Listener]:
         """Everything that is told inside the `with`."""
         listener = Listener(wake)
-        self.subscribe(listener.hear)
+        with self._lock:
+            self._hearers = (*self._hearers, listener.hear)
+            self.listeners += 1
         try:
             yield listener
         finally:
             with self._lock:
+                self.listeners -= 1
                 self._hearers = tuple(each for each in self._hearers if each != listener.hear)

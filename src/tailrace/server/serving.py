@@ -74,9 +74,8 @@ def serve(settings: ServerSettings, ready: Callable[[Serving], None]) -> list[st
         store = Store.in_folder(home.path) if settings.state_url is None else Store.at(settings.state_url)
         supervisor = Supervisor(home, store, settings.spark)
         host, port = bound.getsockname()[:2]
-        closing = threading.Event()
-        parts = Parts(supervisor, f"{host}:{port}", closing)
-        server = _Server(_config(settings, Gate(create_app(parts), guard)), closing)
+        parts = Parts.of(supervisor, f"{host}:{port}")
+        server = _Server(_config(settings, Gate(create_app(parts), guard)), parts.closing)
         stack.callback(_stop_on_signals(server))
         scheme = "http" if settings.tls_cert is None else "https"
         address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

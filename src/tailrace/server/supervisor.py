@@ -100,6 +100,10 @@ class Supervisor:
     def names(self) -> list[str]:
         return sorted(self._hosted)
 
+    def require(self, name: str) -> None:
+        """An error unless there is a connector of this name."""
+        self._find(name)
+
     def view(self, name: str) -> ConnectorView:
         hosted, stored = self._find(name), self._store.find(name)
         return ConnectorView(name, stored.config, stored.version, hosted.life, hosted.status())

@@ -211,6 +211,6 @@ def test_loggers_can_be_asked_to_say_more(server: Served) -> None:
     assert server.ask("PUT", "/admin/loggers/tailrace.server.hosted", {"level": "debug"}) == ["tailrace.server.hosted"]
     assert server.ask("GET", "/admin/loggers/tailrace.server.hosted") == {"level": "DEBUG"}
     server.ask("PUT", "/admin/loggers/tailrace.server.hosted", {"level": before})
-    server.ask("PUT", "/admin/loggers/root", {"level": "DEBUG"}, 404)
+    server.ask("PUT", "/admin/loggers/pyspark", {"level": "DEBUG"}, 404)
     server.ask("PUT", "/admin/loggers/tailrace", {"level": "loud"}, 400)
     assert server.ask("GET", "/")["version"]

@@ -8,6 +8,9 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Path, Request
 
+from tailrace.server.board import Board
+from tailrace.server.metrics import Metrics
+from tailrace.server.queries import Queries
 from tailrace.server.store import NAME_CHARACTERS_MAX
 from tailrace.server.supervisor import Supervisor
 
@@ -19,8 +22,17 @@ class Parts:
     supervisor: Supervisor
     worker_id: str
     """`host:port`, as Kafka Connect names a worker."""
+    queries: Queries
+    board: Board
+    metrics: Metrics
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the server is to stop: answers that never end by themselves end."""
+
+    @classmethod
+    def of(cls, supervisor: Supervisor, worker_id: str) -> Parts:
+        """Of a server whose supervisor has not begun yet: nothing that it tells is missed."""
+        board = Board(supervisor.hub)
+        return cls(supervisor, worker_id, Queries(supervisor.spark), board, Metrics(supervisor, board))
 
 
 def _parts(request: Request) -> Parts:

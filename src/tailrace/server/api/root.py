@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from tailrace.server.api.models import ServerInfo
 from tailrace.server.errors import NotFoundError, RequestError
 
-OURS = "tailrace"
+OURS, ROOT = "tailrace", "root"
+"""All loggers are below ours, which is the root to Kafka Connect's clients."""
 LEVELS = {"TRACE": 10, "DEBUG": 10, "INFO": 20, "WARN": 30, "WARNING": 30, "ERROR": 40, "FATAL": 50, "OFF": 60}
 SHOWN = {10: "DEBUG", 20: "INFO", 30: "WARN", 40: "ERROR", 50: "FATAL", 60: "OFF"}
 
@@ -34,24 +35,23 @@ def get_root() -> ServerInfo:
 @router.get("/admin/loggers", tags=["server"])
 def get_loggers() -> dict[str, Level]:
     """Every logger of ours, and what it says."""
-    return {name: _level(name) for name in sorted(_ours())}
+    return {name: _level(name) for name in [ROOT, *sorted(_ours())]}
 
 
 @router.get("/admin/loggers/{logger}", tags=["server"])
 def get_logger(logger: Annotated[str, Path(description="A logger's name.")]) -> Level:
     """How much one logger says."""
-    _require(logger)
-    return _level(logger)
+    return _level(_require(logger))
 
 
 @router.put("/admin/loggers/{logger}", tags=["server"])
 def set_logger(logger: Annotated[str, Path(description="A logger's name.")], level: Level) -> list[str]:
     """Let a logger and those below it say more or less, until the server ends. The loggers that changed."""
-    _require(logger)
+    found = _require(logger)
     wanted = LEVELS.get(level.level.upper())
     if wanted is None:
         raise RequestError(f"invalid log level {level.level[:20]}", f"known are {', '.join(LEVELS)}")
-    changed = sorted(name for name in _ours() if name == logger or name.startswith(f"{logger}."))
+    changed = sorted(name for name in _ours() if name == found or name.startswith(f"{found}."))
     for name in changed:
         logging.getLogger(name).setLevel(wanted)
     return changed
@@ -63,10 +63,12 @@ def _ours() -> list[str]:
 
 
 def _level(name: str) -> Level:
-    level = logging.getLogger(name).getEffectiveLevel()
+    level = logging.getLogger(OURS if name == ROOT else name).getEffectiveLevel()
     return Level(level=SHOWN.get(level, str(level)))
 
 
-def _require(name: str) -> None:
-    if name not in _ours():
+def _require(name: str) -> str:
+    found = OURS if name == ROOT else name
+    if found not in _ours():
         raise NotFoundError(f"Logger {name[:100]} not found.")
+    return found

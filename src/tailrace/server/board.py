@@ -1,0 +1,124 @@
+"""The last that every connector told, and counts of what it told: for metrics, health and progress.
+
+Kept in memory: after a restart of the server counts begin at 0 again, as Prometheus expects of a counter.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tailrace.connector.events import (
+    CopyNotified,
+    CutPublished,
+    SnapshotProgressed,
+    StreamProgressed,
+    TableChanged,
+    TroubleChanged,
+)
+from tailrace.model.table_state import TableState
+from tailrace.server.hub import Hub, LifeChanged, Told
+from tailrace.server.lifecycle import Phase
+from tailrace.snapshot.full import TableProgress
+
+PUBLISH_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, math.inf)
+"""The histogram's bounds."""
+
+
+@dataclass
+class Notes:
+    """What is known of one connector."""
+
+    progress: StreamProgressed | None = None
+    trouble: str | None = None
+    copying: tuple[TableProgress, ...] = ()
+    errors: Counter[str] = field(default_factory=Counter)
+    """By kind: `transient` and `definite` ends of runs, and `table` errors."""
+    restarts: int = 0
+    transactions: int = 0
+    """Published since the server's start."""
+    notified: Counter[str] = field(default_factory=Counter)
+    """Steps of copies."""
+    publishes: Counter[float] = field(default_factory=Counter)
+    """How many took no longer than each of `PUBLISH_SECONDS`, and longer than the one before."""
+    publish_seconds: float = 0.0
+    """All of them."""
+    moved_at: float | None = None
+    """When it was last seen to get further, or to have nothing to do."""
+    seq: int | None = None
+    """Of the newest cut."""
+
+
+class Board:
+    """Any thread."""
+
+    def __init__(self, hub: Hub, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._notes: dict[str, Notes] = {}
+        hub.subscribe(self.hear)
+
+    def of(self, name: str) -> Notes:
+        with self._lock:
+            return self._notes.get(name) or Notes()
+
+    def now(self) -> float:
+        return self._clock()
+
+    def hear(self, name: str, told: Told) -> None:
+        with self._lock:
+            notes = self._notes.setdefault(name, Notes())
+            match told:
+                case LifeChanged(life) if life.is_removed and not life.has_run:
+                    del self._notes[name]
+                case LifeChanged():
+                    _note_life(notes, told)
+                case StreamProgressed():
+                    self._note_progress(notes, told)
+                case CutPublished():
+                    self._note_cut(notes, told)
+                case SnapshotProgressed(tables):
+                    notes.copying = tuple(tables)
+                case TroubleChanged(message, _):
+                    notes.trouble = message
+                case TableChanged(_, record) if record.state is TableState.ERRORED:
+                    notes.errors["table"] += 1
+                case CopyNotified(notification):
+                    notes.notified[notification.step.value] += 1
+
+    def _note_progress(self, notes: Notes, told: StreamProgressed) -> None:
+        was = notes.progress
+        if was is None or _has_moved(was, told):
+            notes.moved_at = self._clock()
+        notes.progress = told
+
+    def _note_cut(self, notes: Notes, told: CutPublished) -> None:
+        if notes.seq is not None:
+            notes.transactions += max(0, told.cut.seq - notes.seq)
+        notes.seq, notes.moved_at, notes.copying = told.cut.seq, self._clock(), ()
+        notes.publishes[next(bound for bound in PUBLISH_SECONDS if told.seconds <= bound)] += 1
+        notes.publish_seconds += told.seconds
+
+
+def _has_moved(was: StreamProgressed, now: StreamProgressed) -> bool:
+    """Whether it got further, or has nothing to do. Where capture stands still, what it lacks only grows."""
+    if (was.log_seq, was.cut.seq) != (now.log_seq, now.cut.seq):
+        return True
+    if now.cut.seq < now.log_seq:
+        return False
+    return not now.lag_bytes or now.lag_bytes < (was.lag_bytes or 0)
+
+
+def _note_life(notes: Notes, told: LifeChanged) -> None:
+    match told.life.phase:
+        case Phase.WAITING:
+            notes.errors["transient"] += 1
+            notes.restarts += 1
+        case Phase.FAILED:
+            notes.errors["definite"] += 1
+    if not told.life.has_run:
+        notes.progress, notes.trouble, notes.copying, notes.moved_at = None, None, (), None

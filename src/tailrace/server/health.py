@@ -1,0 +1,28 @@
+"""Whether connectors get somewhere. Pure.
+
+A process that lives and does nothing is not healthy: a connector that is wanted must have a run, and a run that has
+something to do must have got further lately.
+"""
+
+from __future__ import annotations
+
+from tailrace.connector.events import ConnectorState
+from tailrace.server.board import Notes
+from tailrace.server.lifecycle import Phase, Target
+from tailrace.server.supervisor import ConnectorView
+
+STALLED_SECONDS = 120.0
+
+
+def why_not_progressing(view: ConnectorView, notes: Notes, now: float) -> str | None:
+    """For a person; None for one that progresses, or is not wanted to."""
+    if view.life.target is not Target.RUNNING:
+        return None
+    if view.life.phase in (Phase.FAILED, Phase.WAITING):
+        return view.trace or view.life.phase.value
+    if view.status is None or view.status.state in (ConnectorState.STARTING, ConnectorState.STOPPED):
+        return "not started yet"
+    if notes.moved_at is not None and now - notes.moved_at > STALLED_SECONDS:
+        why = f": {notes.trouble}" if notes.trouble else ""
+        return f"no further for {now - notes.moved_at:.0f} s{why}"
+    return None

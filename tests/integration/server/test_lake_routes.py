@@ -1,0 +1,218 @@
+"""Tables, cuts, queries, signals, copies, events, figures and health of one connector on a real Postgres."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from demo.embedded import EmbeddedPostgres
+from tests.integration.lake.equality import execute
+from tests.postgres import wait_until
+from tests.serving import Served, config_for, serving
+
+SCRIPT = """
+create table t (id int primary key, v text, n numeric, b bytea, f float8, at timestamptz, a int[]);
+insert into t values (1, 'one', 1.50, '\\x00ff', 'NaN', '2024-05-06 07:08:09+00', '{1,2}'), (2, 'two', null, null, 1.5,
+  null, null);
+create table large (id int primary key);
+insert into large select generate_series(1, 20000);
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(postgres: EmbeddedPostgres) -> Iterator[tuple[Served, str]]:
+    """One server and one connector for all tests here."""
+    dsn = postgres.create_database("lake_routes")
+    execute(dsn, SCRIPT)
+    with TemporaryDirectory(prefix="tailrace-home-") as home, serving(Path(home)) as server:
+        server.create("shop", config_for(dsn))
+        server.create("idle", config_for(dsn), initial_state="STOPPED")
+        wait_until(lambda: len(server.ask("GET", "/connectors/shop/tables")) == 2, 60)
+        wait_until(lambda: {t["state"] for t in server.ask("GET", "/connectors/shop/tables")} == {"live"}, 60)
+        yield server, dsn
+        server.ask("DELETE", "/connectors/shop?drop_source=true", status=204)
+    postgres.drop_database("lake_routes")
+
+
+def query(server: Served, sql: str, status: int = 200, **more: object) -> dict[str, object]:
+    return server.ask("POST", "/query", {"connector": "shop", "sql": sql, **more}, status)  # type: ignore[no-any-return]
+
+
+def test_a_query_answers_the_newest_commit_as_json(shop: tuple[Served, str]) -> None:
+    server, dsn = shop
+    found = query(server, "select * from t order by id")
+    assert found["columns"] == ["id", "v", "n", "b", "f", "at", "a"]
+    first = found["rows"][0]  # type: ignore[index]
+    assert first[:2] == [1, "one"]
+    assert float(first[2]) == 1.5
+    assert first[3:6] == ["\\x00ff", "nan", "2024-05-06T07:08:09+00:00"]
+    assert found["is_cut_short"] is False
+    execute(dsn, "insert into t (id, v) values (3, 'three')")
+    wait_until(lambda: query(server, "select count(*) from t")["rows"] == [[3]], 30)
+    cut = server.ask("GET", "/connectors/shop/cuts/newest")
+    as_of = query(server, "select count(*) from public.t", as_of=cut["position"])
+    assert as_of["position"] == cut["position"]
+    execute(dsn, "delete from t where id = 3")
+
+
+def test_a_query_takes_no_more_than_it_may(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    few = query(server, "select * from large", rows_max=10)
+    assert (len(few["rows"]), few["is_cut_short"]) == (10, True)  # type: ignore[arg-type]
+    slow = "select count(*) from range(100000000000) a where a.range % 7 = 3"
+    assert "longer than 0.5 s" in str(query(server, slow, 408, seconds_max=0.5)["message"])
+    query(server, "select 1", 400, rows_max=0)
+    query(server, "select 1", 400, seconds_max=1e9)
+    huge = query(server, "select repeat('x', 1000000) from range(60)", rows_max=100)
+    assert huge["is_cut_short"]
+    assert len(huge["rows"]) < 40  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "drop table t",
+        "create table x as select 1",
+        "select 1; select 2",
+        "insert into t values (9)",
+        "copy (select 1) to 'HOME/out.csv'",
+        "select * from read_text('/etc/hostname')",
+        "select * from read_csv('/etc/passwd')",
+        "select * from '/etc/passwd'",
+        "select * from glob('/*')",
+        "attach 'HOME/server.db'",
+        "select * from sqlite_scan('HOME/server.db', 'tailrace_connectors')",
+        "select * from read_text('HOME/lakes/shop/_tailrace/source.json')",
+        "select * from read_text('HOME/lakes/shop/public/t/../../_tailrace/source.json')",
+        "set enable_external_access = true",
+        "install httpfs",
+        "select * from nowhere",
+        "select",
+        "",
+    ],
+)
+def test_a_query_reads_the_lake_and_nothing_else(shop: tuple[Served, str], sql: str) -> None:
+    server, _ = shop
+    home = str(server.supervisor.home.path)
+    answer = query(server, sql.replace("HOME", home), 400)
+    assert answer["error_code"] == 400
+    assert not (Path(home) / "out.csv").exists()
+
+
+def test_queries_of_what_is_not_there_are_told(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    server.ask("POST", "/query", {"connector": "none", "sql": "select 1"}, 404)
+    server.ask("POST", "/query", {"connector": "idle", "sql": "select 1"}, 409)
+    query(server, "select 1", 400, engine="oracle")
+    query(server, "select 1", 400, published=True, as_of="0/1")
+    query(server, "select 1", 400, as_of="nonsense")
+
+
+def test_tables_and_their_shapes_are_shown_and_one_is_copied_again(shop: tuple[Served, str]) -> None:
+    server, dsn = shop
+    behind = server.ask("GET", "/connectors/shop/tables?behind=true")
+    assert {each["changes_behind"] for each in behind} <= {0, 1, 2}
+    execute(dsn, "insert into large values (-1)")
+    execute(dsn, "alter table large add column w text; insert into large values (0, 'x')")
+    wait_until(lambda: len(server.ask("GET", "/connectors/shop/tables/public.large")["schemas"]) == 2, 30)
+    detail = server.ask("GET", "/connectors/shop/tables/large")
+    assert [column["name"] for column in detail["schemas"][-1]["columns"]] == ["id", "w"]
+    assert detail["schemas"][-1]["key"] == ["id"]
+    copies = detail["copies"]
+    server.ask("POST", "/connectors/shop/tables/public.large/resync", status=202)
+
+    def is_copied() -> bool:
+        found = server.ask("GET", "/connectors/shop/tables/public.large")
+        return bool(found["copies"] > copies and found["state"] == "live")
+
+    wait_until(is_copied, 60)
+    server.ask("GET", "/connectors/shop/tables/nope", status=404)
+    server.ask("POST", "/connectors/shop/tables/nope/resync", status=404)
+    server.ask("POST", "/connectors/idle/tables/t/resync", status=409)
+    assert server.ask("GET", "/connectors/idle/tables") == []
+
+
+def test_signals_and_copies_are_asked_for_and_followed(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    sent = server.ask("POST", "/connectors/shop/signals", {"type": "log", "data": {"message": "m"}, "id": "s1"}, 202)
+    assert (sent["id"], sent["type"]) == ("s1", "log")
+    wait_until(lambda: server.ask("GET", "/connectors/shop/signals/s1")["state"] == "done", 30)
+    wrong = server.ask("POST", "/connectors/shop/signals", {"type": "nonsense"}, 400)
+    assert "makes no sense" in wrong["message"]
+    server.ask("GET", "/connectors/shop/signals/none", status=404)
+    server.ask("POST", "/connectors/idle/signals", {"type": "log", "data": {"message": "m"}}, 409)
+    server.ask("POST", "/connectors/shop/snapshots/pause", status=202)
+    asked = {"data-collections": ["public.large"], "id": "copy-1"}
+    assert server.ask("POST", "/connectors/shop/snapshots", asked, 202)["type"] == "execute-snapshot"
+    wait_until(lambda: server.ask("GET", "/connectors/shop/snapshots")["paused"] == ["*"], 30)
+    server.ask("POST", "/connectors/shop/snapshots/resume", {"data-collections": []}, 202)
+    wait_until(lambda: server.ask("GET", "/connectors/shop/signals/copy-1")["state"] == "done", 60)
+    shown = server.ask("GET", "/connectors/shop/snapshots")
+    assert shown["paused"] == []
+    assert [each["id"] for each in shown["asked"]] == ["copy-1"]
+    assert "completed" in {each["step"] for each in shown["notifications"] if each["signal"] == "copy-1"}
+    server.ask("POST", "/connectors/shop/snapshots/stop", status=202)
+
+
+def test_events_are_sent_as_they_happen(shop: tuple[Served, str]) -> None:
+    server, dsn = shop
+    found: list[tuple[str, dict[str, object]]] = []
+    listening, enough = threading.Event(), threading.Event()
+
+    def listen() -> None:
+        with server.http.stream("GET", "/events?connector=shop", timeout=60) as answer:
+            kind = ""
+            for line in answer.iter_lines():
+                listening.set()
+                if line.startswith("event: "):
+                    kind = line[7:]
+                elif line.startswith("data: "):
+                    found.append((kind, json.loads(line[6:])))
+                    if {"CutPublished", "StreamProgressed", "LifeChanged"} <= {each for each, _ in found}:
+                        enough.set()
+                        return
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    assert listening.wait(30)
+    execute(dsn, "insert into t (id, v) values (7, 'secret-cell')")
+    wait_until(lambda: any(kind == "CutPublished" for kind, _ in found), 30)
+    server.ask("POST", "/connectors/shop/restart", status=204)
+    assert enough.wait(60)
+    thread.join(30)
+    assert {str(data["connector"]) for _, data in found} == {"shop"}
+    assert "secret-cell" not in str(found)
+    server.wait_for("shop", "RUNNING")
+    execute(dsn, "delete from t where id = 7")
+
+
+def test_figures_and_health_say_whether_it_progresses(shop: tuple[Served, str]) -> None:
+    server, dsn = shop
+    execute(dsn, "insert into large select generate_series(30000, 30010)")
+    server.wait_for("shop", "RUNNING")
+    wait_until(lambda: 'tailrace_lag_transactions{connector="shop"} 0.0' in server.http.get("/metrics").text, 30)
+    text = server.http.get("/metrics").text
+    for line in (
+        'tailrace_connector_state{connector="shop",state="RUNNING"} 1.0',
+        'tailrace_connector_state{connector="idle",state="STOPPED"} 1.0',
+        'tailrace_progressing{connector="shop"} 1.0',
+        'tailrace_lag_seconds{connector="shop"} 0.0',
+        'tailrace_tables{connector="shop",state="live"} 2.0',
+        'tailrace_publish_seconds_bucket{connector="shop",le="+Inf"}',
+        "process_resident_memory_bytes",
+    ):
+        assert line in text
+    for name in ("lag_bytes", "log_bytes", "disk_free_bytes", "published_transactions_total", "errors_total"):
+        assert f"tailrace_{name}{{" in text
+    assert server.ask("GET", "/health/live") == {"status": "live"}
+    wait_until(lambda: server.http.get("/health/ready").status_code == 200, 30)
+    server.create("bad", config_for(dsn) | {"database.dbname": "none"})
+    server.wait_for("bad", "FAILED")
+    ready = server.ask("GET", "/health/ready", status=503)
+    assert "no such database" in ready["not_progressing"]["bad"]
+    server.ask("DELETE", "/connectors/bad", status=204)
+    assert 'connector="bad"' not in server.http.get("/metrics").text

@@ -1,0 +1,140 @@
+"""Who may ask, and how much."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.datastructures import Headers
+
+from tailrace.errors import DefiniteError
+from tailrace.server.errors import RequestError
+from tailrace.server.home import ServerHome, folder_name, require_name
+from tailrace.server.security import Gate, Guard
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n")
+    return path
+
+
+def status(guard: Guard, path: str = "/connectors", **headers: str) -> int:
+    refused = guard.refusal(Headers({"host": "127.0.0.1:8083", **headers}), path)
+    return refused[0] if refused else 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "db.internal", "8.8.8.8"])
+def test_an_address_that_others_can_reach_needs_a_token(host: str, token_file: Path) -> None:
+    with pytest.raises(DefiniteError, match="there is no token"):
+        Guard.make(host, None)
+    assert Guard.make(host, token_file).token == TOKEN
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.7", "::1", "localhost"])
+def test_this_machine_alone_needs_none(host: str) -> None:
+    assert Guard.make(host, None).token is None
+
+
+@pytest.mark.parametrize(
+    "content", ["", "short", "with a space in it", "two\nlines-of-a-token", "ctrl-\x07-in-the-middle"]
+)
+def test_a_token_that_could_be_guessed_or_not_be_sent_is_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(content)
+    with pytest.raises(DefiniteError, match="no token that could be used"):
+        Guard.make("0.0.0.0", tmp_path / "token")
+    with pytest.raises(DefiniteError, match="cannot be read"):
+        Guard.make("0.0.0.0", tmp_path / "none")
+
+
+def test_only_the_token_opens(token_file: Path) -> None:
+    guard = Guard.make("0.0.0.0", token_file)
+    assert status(guard, authorization=f"Bearer {TOKEN}") == 200
+    assert status(guard, authorization=f"bearer {TOKEN} ") == 200
+    basic = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
+    assert status(guard, authorization=f"Basic {basic}") == 200
+    for wrong in ("", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", TOKEN, "Basic !", "Basic /w==", "Bearer ü"):
+        assert status(guard, authorization=wrong) == 401
+    assert status(guard) == 401
+    assert status(guard, "/health/live") == 200
+    assert status(guard, "/health/ready") == 401
+
+
+def test_other_origins_and_other_hosts_are_refused() -> None:
+    guard = Guard.make("127.0.0.1", None)
+    assert status(guard) == 200
+    assert status(guard, host="localhost:8083") == 200
+    assert status(guard, host="[::1]:8083") == 200
+    assert status(guard, host="rebound.example:8083") == 403
+    assert status(guard, host="") == 403
+    assert status(guard, origin="http://evil.example") == 403
+    assert status(guard, origin="null") == 403
+    assert status(guard, origin="http://127.0.0.1:8083") == 200
+
+
+def asked(gate: Gate, headers: dict[str, str], *parts: bytes) -> tuple[int, list[dict[str, Any]]]:
+    """What a gate lets through of a request whose body comes in parts: the status, and what the application got."""
+    got: list[dict[str, Any]] = []
+    sent: list[dict[str, Any]] = []
+    messages = iter(
+        {"type": "http.request", "body": part, "more_body": number < len(parts)} for number, part in enumerate(parts, 1)
+    )
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "path": "/",
+        "headers": [(name.encode(), value.encode()) for name, value in {"host": "localhost", **headers}.items()],
+    }
+
+    async def run() -> None:
+        async def application(_: Any, receive: Any, send: Any) -> None:
+            while True:
+                got.append(await receive())
+                if not got[-1]["more_body"]:
+                    break
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+
+        gate._app = application  # type: ignore[assignment]
+        await gate(scope, receive, send)
+
+    asyncio.run(run())
+    return sent[0]["status"], got
+
+
+def test_a_body_that_is_too_large_never_gets_in() -> None:
+    gate = Gate(None, Guard(None, "127.0.0.1", body_bytes_max=10))  # type: ignore[arg-type]
+    assert asked(gate, {"content-length": "10"}, b"0123456789")[0] == 200
+    assert asked(gate, {"content-length": "11"}, b"01234567890") == (413, [])
+    assert asked(gate, {"content-length": "9" * 30}, b"") == (413, [])
+    # One whose length is not told, or told wrong.
+    _, got = asked(gate, {}, b"01234", b"56789", b"x", b"y")
+    assert b"".join(each["body"] for each in got) == b"0123456789"
+
+
+@pytest.mark.parametrize("name", ["", " a", "a ", ".", "..", "a/b", "/", "\\", "a\x00", "a\n", "x" * 256, "\ud800"])
+def test_a_name_that_is_a_path_or_cannot_be_seen_is_refused(name: str) -> None:
+    with pytest.raises(RequestError):
+        require_name(name)
+
+
+def test_a_name_is_one_folder_of_its_own_whatever_it_is(tmp_path: Path) -> None:
+    names = ["shop", "Shop", "a b", "a%20b", "...", "a.b", "~", "~a", "ü", "%", "x" * 255, "x" * 254 + "y", "😀" * 255]
+    folders = [ServerHome(tmp_path).lake_of(require_name(name)) for name in names]
+    assert len(set(folders)) == len(names)
+    for folder in folders:
+        assert folder.parent == tmp_path / "lakes"
+        assert len(folder.name.encode()) <= 255
+        assert not folder.name.startswith(".")
+    assert folder_name("shop") == "shop"
