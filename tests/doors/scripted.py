@@ -22,6 +22,7 @@ import pyarrow as pa
 from tests.doors import feed
 from tests.doors.history import History, Line, Row, append, from_json, read_lines
 from tests.doors.scripted_capture import ScriptedCapture
+from tests.doors.scripted_offsets import WORDS, ScriptedOffsets
 
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.log.writer import LogWriter
@@ -42,6 +43,7 @@ from tailrace.source.door import (
     WindowPoint,
     wait_in_silence,
 )
+from tailrace.source.offsets import OffsetWords
 
 BATCH_ROWS = 1000
 _TEXT = re.compile(r"@(\d+)")
@@ -98,13 +100,16 @@ class ScriptedSource:
     """Implements `Source`. Keeps nothing in memory: every call reads the script."""
 
     kind: ClassVar[str] = "scripted"
+    offset_words: ClassVar[OffsetWords] = WORDS
 
-    def __init__(self, script: str) -> None:
+    def __init__(self, script: str, adopt: str | None = None) -> None:
+        """`adopt` is a claim of another reader, to be taken over."""
         self._path = Path(script)
+        self._adopt = adopt
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        return {"script": str(self._path)}
+        return {"script": str(self._path), "adopt": self._adopt}
 
     def identify(self) -> Mapping[str, str]:
         if not self._path.parent.is_dir():
@@ -173,7 +178,8 @@ class ScriptedSource:
 
         def claimed(history: History) -> Line | None:
             kept_from = history.claims.get(name)
-            if resume is not None and (kept_from is None or kept_from > resume.ordinal > 0):
+            end = max(resume.ordinal, claim.get("skip_to", 0)) if resume is not None else 0
+            if resume is not None and (kept_from is None or kept_from > end > 0):
                 raise DefiniteError(
                     f"changes after {self.format(resume)} are gone", "start a new lake in an empty folder"
                 )
@@ -213,7 +219,10 @@ class ScriptedSource:
         return done
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
-        ScriptedCapture(self._path, claim["name"], log, control).run()
+        ScriptedCapture(self._path, claim["name"], log, control, claim.get("skip_to", 0)).run()
+
+    def offsets(self) -> ScriptedOffsets:
+        return ScriptedOffsets(self._history, self._transactions, self._adopt)
 
     def now(self) -> SourcePosition:
         return self._history().position
@@ -337,6 +346,9 @@ class ScriptedSource:
 
     def _history(self) -> History:
         return History.of(read_lines(self._path)[0])
+
+    def _transactions(self) -> list[int]:
+        return [line["ordinal"] for line in read_lines(self._path)[0] if line.get("steps")]
 
 
 def _matches(pattern: str, name: str) -> bool:

@@ -28,11 +28,12 @@ FLUSH_RECORDS = 100
 class ScriptedCapture:
     """One run of capture. One thread."""
 
-    def __init__(self, path: Path, claim: str, log: LogWriter, control: CaptureControl) -> None:
+    def __init__(self, path: Path, claim: str, log: LogWriter, control: CaptureControl, skip_to: int = 0) -> None:
         self._path = path
         self._claim = claim
         self._log = log
         self._control = control
+        self._skip_to = skip_to
         self._retain_at = 0.0
 
     def run(self) -> None:
@@ -47,7 +48,7 @@ class ScriptedCapture:
     def _stream(self) -> None:
         control = self._control
         self._log.abandon_active()
-        feed, offset = Feed(self._claim, self._log.last_commit.ordinal), 0
+        feed, offset = Feed(self._claim, max(self._log.last_commit.ordinal, self._skip_to - 1)), 0
         is_reported = False
         while not control.stopping.is_set():
             if not control.is_paused:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from tailrace.configuration.problems import ConfigurationError
 from tailrace.errors import PreflightError, TailraceError
 
 
@@ -22,6 +23,10 @@ def shown_errors() -> Iterator[None]:
     except PreflightError as error:
         for message, hint in error.problems:
             _print(message, hint)
+        raise typer.Exit(2) from None
+    except ConfigurationError as error:
+        for number, line in enumerate(error.lines, 1):
+            _print(line, error.hint if number == len(error.lines) else None)
         raise typer.Exit(2) from None
     except TailraceError as error:
         _print(error.message, error.hint)

@@ -1,28 +1,27 @@
-"""The command line: `tailrace sync | serve | query | verify | maintain | tables | signal | signals | …`.
+"""The command line: `tailrace sync | run | serve | query | verify | maintain | tables | signal | offsets | …`.
 
 Exit codes: 0 done, 1 a check found something or a table is in error, 2 an error with a hint, 130 interrupted.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from tailrace.cli import log as log_commands
+from tailrace.cli import offsets as offset_commands
 from tailrace.cli import serve as serve_commands
 from tailrace.cli import signals as signal_commands
 from tailrace.cli import sql as sql_commands
 from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
+from tailrace.cli.run import run as run_command
+from tailrace.cli.run import run_connector
 from tailrace.configuration.quantities import (
     LOG_QUOTA_BYTES_MIN,
     LOG_SEGMENT_BYTES_MIN,
@@ -31,9 +30,6 @@ from tailrace.configuration.quantities import (
 )
 from tailrace.settings import SnapshotMode
 
-if TYPE_CHECKING:
-    from tailrace.connector.connector import Connector
-
 app = typer.Typer(
     help="Copy a live Postgres database into a data lake and keep the copy exact.",
     no_args_is_help=True,
@@ -41,9 +37,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+app.command()(run_command)
 app.add_typer(table_commands.app, name="tables")
 app.add_typer(log_commands.app, name="log")
 app.command()(serve_commands.serve)
+app.add_typer(offset_commands.app, name="offsets")
 app.command()(signal_commands.signal)
 app.command()(signal_commands.signals)
 app.command()(sql_commands.sql)
@@ -171,41 +169,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
         )
         options = {"slot": slot, "publication": publication, "signal_table": signal_table}
         connector = Connector(settings, source_of(dsn, append_only=append_only or [], **options))
-        _run(connector)
-        _exit_by_tables(connector, lake)
-
-
-def _run(connector: Connector) -> None:
-    """To its end, shown on the terminal."""
-    from tailrace.cli.progress import TerminalProgress
-
-    with TerminalProgress(Console()) as progress:
-        connector.subscribe(progress.show)
-        _stop_on_signal(connector.stop)
-        connector.start()
-        while not connector.wait(timeout_seconds=0.2):
-            pass
-
-
-def _exit_by_tables(connector: Connector, lake: Path) -> None:
-    """Exit code 1, with the tables named, when one is in error."""
-    from tailrace.model.table_state import TableState
-
-    errored = [str(table) for table, record in connector.tables().items() if record.state is TableState.ERRORED]
-    if errored:
-        message = f"in error and left out: {', '.join(sorted(errored))}; tailrace tables {quote(str(lake))} says why"
-        Console(stderr=True).print(escape(message), style="red", highlight=False, soft_wrap=True)
-        raise typer.Exit(1)
-
-
-def _stop_on_signal(stop: Callable[[], None]) -> None:
-    def handle(number: int, _: object) -> None:
-        stop()
-        # The second one means it.
-        signal.signal(number, signal.SIG_DFL)
-
-    signal.signal(signal.SIGINT, handle)
-    signal.signal(signal.SIGTERM, handle)
+        run_connector(connector, lake)
 
 
 class EngineName(StrEnum):

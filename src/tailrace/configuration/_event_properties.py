@@ -23,7 +23,7 @@ _COLUMN = (
     refused(
         "message.key.columns",
         "Columns that identify a row, in place of its key.",
-        "a row is known by its replica identity: alter table … replica identity using index …",
+        "a row is known by its replica identity: `alter table … replica identity using index …` changes that",
     ),
     refused("converters", "Java classes that convert values.", f"values are copied as they are, {_TYPES}"),
     refused("post.processors", "Java classes that change messages.", "rows are copied as they are"),
@@ -133,8 +133,15 @@ _RUNNING = (
     ignored("heartbeat.interval.ms", "How often a heartbeat is sent.", "an idle slot is confirmed too", Type.INT),
     ignored("heartbeat.action.query", "SQL that is run with it.", "an idle slot is confirmed without it"),
     ignored("heartbeat.topics.prefix", "The topic for it.", _TOPICS),
-    ignored("errors.max.retries", "How often a connection is tried again.", "it is tried until you stop it", Type.INT),
-    ignored("retriable.restart.connector.wait.ms", "How long to wait before.", "we choose the pauses", Type.LONG),
+    ignored(
+        "errors.max.retries",
+        "How often a connection is tried again.",
+        "once it streams, it is tried until you stop it",
+        Type.INT,
+    ),
+    ignored(
+        "retriable.restart.connector.wait.ms", "How long to wait before.", "pauses grow from half a second", Type.LONG
+    ),
     ignored("max.batch.size", "How many changes a batch has.", _QUEUE, Type.INT),
     ignored("max.queue.size", "How many changes wait in memory.", _QUEUE, Type.INT),
     ignored("max.queue.size.in.bytes", "How many bytes wait in memory.", _QUEUE, Type.LONG),

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tailrace.configuration._expressions import split_list
-from tailrace.configuration.properties import MASK, Property, Type, Verdict, is_secret, nearest, property_of
+from tailrace.configuration.properties import MASK, Property, Type, Verdict, nearest, property_of
 from tailrace.configuration.quantities import parse_duration, parse_size
-from tailrace.configuration.secrets import SecretError, resolved
+from tailrace.configuration.secrets import SecretError, resolved, shown
 from tailrace.errors import DefiniteError
 
-_BOOLEANS = {"true": True, "false": False}
+INT_MAX = (1 << 31) - 1
 
 
 @dataclass
@@ -39,6 +39,10 @@ class Examination:
 
     def warn(self, key: str, warning: str) -> None:
         self.warnings.setdefault(key, []).append(warning)
+
+    def is_looked_up(self, key: str) -> bool:
+        """Whether the value is not what is written, but what that refers to: no part of it may be shown."""
+        return self.values.get(key, "").strip() != self.properties.get(key, "").strip()
 
     def text(self, key: str) -> str | None:
         return self.values.get(key)
@@ -84,12 +88,18 @@ class Examination:
         if found.verdict is Verdict.IGNORED:
             # What is ignored need not be looked up.
             return found.is_harmless(given)
-        value = self._resolved(key, given)
-        return value is not None and found.is_harmless(value)
+        try:
+            return found.is_harmless(resolved(given))
+        except SecretError:
+            return False
 
     def _read(self, found: Property, key: str, given: str) -> None:
-        value = self._resolved(key, given)
-        if value is None or not value.strip():
+        try:
+            value = resolved(given)
+        except SecretError as error:
+            self.refuse(key, error.message)
+            return
+        if not value.strip():
             return
         if found.type is not Type.PASSWORD:
             value = value.strip()
@@ -102,21 +112,14 @@ class Examination:
         else:
             self.refuse(key, problem)
 
-    def _resolved(self, key: str, given: str) -> str | None:
-        try:
-            return resolved(given)
-        except SecretError as error:
-            self.refuse(key, error.message)
-            return None
-
     def _problem(self, found: Property, key: str, value: str) -> str | None:
         """Why the value cannot be one of this property's."""
         if "\0" in value:
             return "has a null character in it"
-        if found.type in (Type.INT, Type.LONG):
+        if not _is_text(value):
+            return "is not text in UTF-8"
+        if found.type is Type.INT:
             return self._number_problem(found, key, value)
-        if found.type is Type.BOOLEAN:
-            return None if value.lower() in _BOOLEANS else f"{self._shown(key)} is neither true nor false"
         for each in split_list(value) if found.type is Type.LIST else [value]:
             refusal = found.refused_values.get(each.lower())
             if refusal is not None:
@@ -128,13 +131,22 @@ class Examination:
     def _number_problem(self, found: Property, key: str, value: str) -> str | None:
         if not (value.isascii() and value.removeprefix("-").isdigit()):
             return f"{self._shown(key)} is not a whole number"
-        bits = 31 if found.type is Type.INT else 63
         if found.minimum is not None and int(value) < found.minimum:
             return f"{self._shown(key)} is too small: it must be {found.minimum} or more"
-        return f"{self._shown(key)} is too large" if int(value) >= 1 << bits else None
+        return f"{self._shown(key)} is too large" if int(value) > INT_MAX else None
 
     def _shown(self, key: str) -> str:
-        return "what is given" if is_secret(key, self.properties) else repr(self.properties[key])
+        given = shown(key, self.properties[key], self.properties)
+        return "what is given" if given == MASK else repr(given)
+
+
+def _is_text(value: str) -> bool:
+    """The environment may have bytes that are no text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _folded(found: Property, value: str) -> str:

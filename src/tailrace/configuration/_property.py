@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
 
 
@@ -80,6 +81,7 @@ class Property:
         return value.strip().lower() in ("", *self.harmless)
 
 
+@cache
 def _expression(family: str) -> re.Pattern[str]:
     return re.compile(".+".join(map(re.escape, family.split("*"))))
 

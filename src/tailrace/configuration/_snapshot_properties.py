@@ -101,7 +101,7 @@ _SNAPSHOTS = (
     ignored(
         "incremental.snapshot.watermarking.strategy",
         "How the source marks an incremental snapshot's windows.",
-        "nothing is written to the source",
+        "no row is written to the source",
     ),
     ignored(
         "incremental.snapshot.allow.schema.changes",
@@ -113,7 +113,7 @@ _SNAPSHOTS = (
     ignored(
         "read.only",
         "Whether incremental snapshots leave the source alone.",
-        "nothing is ever written to the source",
+        "no row is ever written to the source",
         Type.BOOLEAN,
         harmless=("true",),
     ),

@@ -64,7 +64,7 @@ _CONNECTION = (
     refused(
         "database.initial.statements",
         "SQL that is run on each new connection.",
-        "no SQL of yours is run: set it for the user instead, alter role … set …",
+        "no SQL of yours is run: `alter role … set …` sets the same for the user",
     ),
     ignored("driver.*", "Options of the JDBC driver.", "there is no JDBC: libpq's options go into database.dsn"),
 )
@@ -98,9 +98,9 @@ _STREAM = (
         Type.BOOLEAN,
         harmless=("false",),
     ),
-    refused("slot.stream.params", "Options for the plugin.", "they would change which changes are sent"),
+    refused("slot.stream.params", "Options for the plugin.", "they would change which changes are sent; leave it out"),
     ignored("slot.max.retries", "How often a slot in use is tried again.", "it is tried until it is free", Type.INT),
-    ignored("slot.retry.delay.ms", "How long to wait between two tries.", "we choose the pauses", Type.LONG),
+    ignored("slot.retry.delay.ms", "How long to wait between two tries.", "pauses grow from half a second", Type.LONG),
     supported(
         "publication.name",
         "Use this publication, which must exist. It is never altered. Default: one of our own.",
@@ -125,7 +125,7 @@ _STREAM = (
     refused(
         "replica.identity.autoset.values",
         "Replica identities that are set at the start.",
-        "nothing is written to the source: alter table … replica identity full",
+        "tables are never altered: do it with `alter table … replica identity full`",
     ),
     refused(
         "lsn.flush.mode",
@@ -148,14 +148,16 @@ _STREAM = (
     ),
     ignored("lsn.flush.timeout.ms", "How long a confirmation may take.", "a confirmation is one message", Type.LONG),
     ignored("lsn.flush.timeout.action", "What to do after that time.", "a confirmation is one message"),
-    ignored("status.update.interval.ms", "How often the server is told our position.", "we choose it", Type.INT),
+    ignored(
+        "status.update.interval.ms", "How often the server is told our position.", "it is told all the time", Type.INT
+    ),
     ignored("xmin.fetch.interval.ms", "How often the slot's xmin is looked up.", "it is not needed", Type.LONG),
 )
 
 _TABLES = (
     supported(
         "table.include.list",
-        f"{_EXPRESSIONS}: the tables that are copied. Default: all. See [below](#expressions).",
+        f"{_EXPRESSIONS}: the tables that are copied. Default: all. See [expressions](#expressions).",
         Type.LIST,
         importance=_HIGH,
     ),

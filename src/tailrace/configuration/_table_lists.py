@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar
 
 from tailrace.configuration._examination import Examination
@@ -11,6 +10,8 @@ from tailrace.configuration._expressions import ExpressionError
 from tailrace.configuration.tables import Schemas, chosen, matched, schema_names
 
 Read = TypeVar("Read")
+
+_UNSEEN = "what it refers to has an expression that can be read in more than one way, or in none"
 
 
 def table_patterns(examination: Examination) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -32,7 +33,10 @@ def _included(examination: Examination) -> list[str]:
     schemas = _schemas(examination, "schema.include.list")
     if not examination.items(key):
         return schemas.tables()
-    warn = partial(examination.warn, key)
+
+    def warn(warning: str) -> None:
+        examination.warn(key, _UNSEEN if examination.is_looked_up(key) else warning)
+
     found = _read_each(examination, key, lambda item: chosen(item, warn, schemas))
     if not found and key not in examination.problems:
         examination.refuse(key, "names no table in the schemas of schema.include.list")
@@ -50,5 +54,6 @@ def _read_each(examination: Examination, key: str, read: Callable[[str], list[Re
         try:
             found |= dict.fromkeys(read(item))
         except ExpressionError as error:
-            examination.refuse(key, f"{error.message}: {error.hint}")
+            problem = _UNSEEN if examination.is_looked_up(key) else error.message
+            examination.refuse(key, f"{problem}: {error.hint}")
     return list(found)

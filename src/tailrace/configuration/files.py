@@ -6,6 +6,7 @@ A number or a flag stays as it is written: `0123` in a YAML file is a password o
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import yaml
 
 from tailrace.configuration._java_properties import parse_properties
+from tailrace.configuration._text_files import read_text
 from tailrace.errors import DefiniteError
 
 _KEPT_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
@@ -27,10 +29,7 @@ class _TextLoader(yaml.SafeLoader):  # type: ignore[misc]
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [key.value for key, _ in node.value]
-        twice = sorted({str(name) for name in names if names.count(name) > 1})
-        if twice:
-            raise DefiniteError(f"{twice[0]} is there twice", "leave one of them out")
+        _require_once([str(key.value) for key, _ in node.value])
         found: dict[Any, Any] = super().construct_mapping(node, deep)
         return found
 
@@ -38,12 +37,7 @@ class _TextLoader(yaml.SafeLoader):  # type: ignore[misc]
 def load(path: Path) -> dict[str, str]:
     """The properties in a `.yaml`, `.json` or `.properties` file. The file's own name is the connector's, unless the
     file gives one. No secret is looked up."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise DefiniteError(f"{path} cannot be read: {(reason or 'unknown').lower()}") from None
-    return {"name": path.stem} | normalised(_unwrapped(_parsed(path, text)))
+    return {"name": path.stem} | normalised(_unwrapped(_parsed(path, read_text(path, str(path)))))
 
 
 def normalised(raw: Mapping[str, Any]) -> dict[str, str]:
@@ -71,6 +65,17 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _require_once([key for key, _ in pairs])
+    return dict(pairs)
+
+
+def _require_once(keys: list[str]) -> None:
+    for key, count in Counter(keys).items():
+        if count > 1:
+            raise DefiniteError(f"{key} is there twice", "leave one of them out")
+
+
 def _parsed(path: Path, text: str) -> Mapping[str, Any]:
     # What the parsers say of a mistake repeats the text around it, which may be a secret.
     try:
@@ -78,7 +83,7 @@ def _parsed(path: Path, text: str) -> Mapping[str, Any]:
             case ".yaml" | ".yml":
                 found = yaml.load(text, _TextLoader)
             case ".json":
-                found = json.loads(text, parse_int=str, parse_float=str)
+                found = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_object)
             case ".properties":
                 found = parse_properties(text)
             case _:
@@ -88,7 +93,9 @@ def _parsed(path: Path, text: str) -> Mapping[str, Any]:
         raise DefiniteError(f"{path}{line}: that is not YAML", "check quotes and indentation there") from None
     except json.JSONDecodeError as error:
         raise DefiniteError(f"{path}, line {error.lineno}: that is not JSON: {error.msg.lower()}") from None
-    except (yaml.YAMLError, RecursionError):
+    except RecursionError:
+        raise DefiniteError(f"{path} is nested too deeply") from None
+    except yaml.YAMLError:
         raise DefiniteError(f"{path} is not YAML", "it has a character that YAML does not allow") from None
     if not isinstance(found, Mapping):
         raise DefiniteError(f"{path} has no keys", "write one a line: database.hostname: 127.0.0.1")

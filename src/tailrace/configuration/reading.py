@@ -13,9 +13,9 @@ from typing import Any
 from tailrace.configuration._assembly import assembled
 from tailrace.configuration._examination import Examination
 from tailrace.configuration.files import normalised
+from tailrace.configuration.problems import ConfigurationError
 from tailrace.configuration.properties import PROPERTIES, Property, property_of
 from tailrace.configuration.secrets import redacted, shown, unredacted
-from tailrace.errors import DefiniteError
 from tailrace.settings import ConnectorSettings
 
 __all__ = [
@@ -41,21 +41,12 @@ class Configuration:
     """With the password: never logged."""
     settings: ConnectorSettings = field(repr=False)
     """Settings of Spark's may have secrets in them."""
-    source_options: Mapping[str, Any]
+    source_options: Mapping[str, Any] = field(repr=False)
     """Keyword arguments for `tailrace.source.kinds.source_of`."""
     warnings: tuple[str, ...]
     """Keys that mean nothing here, each with the reason."""
-    server: str
+    server: str = field(repr=False)
     """What the source is called in offsets: `topic.prefix`, or the connector's name."""
-
-
-class ConfigurationError(DefiniteError):
-    """A configuration that no connector can run with. Has every problem, and no secret."""
-
-    def __init__(self, problems: Mapping[str, list[str]]) -> None:
-        lines = [f"{key}: {problem}" for key, found in problems.items() for problem in found]
-        super().__init__("; ".join(lines), "docs/configuration.md has every key, and what it does here")
-        self.problems = problems
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tailrace.configuration._java_properties import parse_properties
+from tailrace.configuration._text_files import read_text
 from tailrace.configuration.properties import MASK, is_secret
 from tailrace.errors import DefiniteError
 
-_REFERENCE = re.compile(r"(?P<escaped>\$\$\{)|\$\{(?P<provider>[^:{}]*):(?P<rest>[^{}]*)\}")
+_REFERENCE = re.compile(r"(?P<escaped>\$\$\{)|\$\{(?:(?P<provider>env|file):(?P<rest>[^{}]*)\})?")
+_LOGIN = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+"""A password in an address."""
+_FORMS = "${env:NAME}, ${file:PATH} and ${file:PATH:KEY}"
 
 
 class SecretError(DefiniteError):
@@ -34,36 +38,35 @@ def redacted(properties: Mapping[str, str]) -> dict[str, str]:
 
 def unredacted(new: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str]:
     """`new` with the secrets of `old` where it only has what `redacted` shows of them."""
-    return {
-        key: old[key] if value == MASK and key in old and is_secret(key, old) else value for key, value in new.items()
-    }
+    hidden = {key for key, value in redacted(old).items() if value == MASK}
+    return {key: old[key] if value == MASK and key in hidden else value for key, value in new.items()}
 
 
 def shown(key: str, value: str, properties: Mapping[str, str]) -> str:
     """One value as it may be shown."""
-    is_plain = not is_secret(key, properties) or not value or _is_reference(value)
-    return value if is_plain else MASK
+    if _LOGIN.search(value) or (value and is_secret(key, properties) and not is_reference(value)):
+        return MASK
+    return value
 
 
-def _is_reference(text: str) -> bool:
+def is_reference(text: str) -> bool:
+    """Whether the text is a reference and nothing else."""
     found = _REFERENCE.fullmatch(text)
-    return found is not None and found["escaped"] is None
+    return found is not None and found["provider"] is not None
 
 
 def _value(found: re.Match[str]) -> str:
     if found["escaped"] is not None:
         return "${"
-    provider, rest = found["provider"], found["rest"]
-    if provider == "env":
-        return _environment(rest)
-    if provider == "file":
-        return _file(rest)
-    raise SecretError(f"{found[0]} is no secret that can be looked up; known are ${{env:NAME}} and ${{file:PATH}}")
+    if found["provider"] is None:
+        # What follows may be a part of a password.
+        raise SecretError(f"has a ${{ that begins none of {_FORMS}; write $${{ for one that is meant as it stands")
+    return _environment(found["rest"]) if found["provider"] == "env" else _file(found["rest"])
 
 
 def _environment(name: str) -> str:
     if name not in os.environ:
-        raise SecretError(f"${{env:{name}}}: the environment has no {name or 'variable without a name'}")
+        raise SecretError(f"${{env:{name}}}: the environment has no such variable")
     return os.environ[name]
 
 
@@ -80,8 +83,6 @@ def _file(rest: str) -> str:
 
 def _text(path: str, rest: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        # The text of a decoding error has bytes of the file in it.
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise SecretError(f"${{file:{rest}}}: the file cannot be read: {(reason or 'unknown').lower()}") from None
+        return read_text(Path(path), f"${{file:{rest}}}: the file")
+    except DefiniteError as error:
+        raise SecretError(error.message) from None

@@ -94,7 +94,7 @@ def _readings(expression: str, sequence: Sequence) -> list[tuple[Sequence, bool]
             dot = (".",) if token == ANY else (ANYTHING, ".", ANYTHING)
             found.append(((*sequence[:at], *dot, *sequence[at + 1 :]), token == ANY))
     if not found:
-        raise ExpressionError(f"'{expression}' names no table", rf"write the schema too: public\.{expression}")
+        raise ExpressionError(f"'{expression}' names no table", r"write the schema too: public\.orders")
     for reading, _ in found:
         _require_exact(expression, reading, is_reading=True)
     return found

@@ -24,6 +24,7 @@ from tailrace.connector._book import TableBook
 from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
 from tailrace.connector._decisions import became_live, failed, resynced
+from tailrace.connector._edits import take_up
 from tailrace.connector._look import TableLook
 from tailrace.connector._order import order_of
 from tailrace.connector._orders import Orders
@@ -107,8 +108,9 @@ class Run:
         self._control.home = home
         stack.enter_context(messages_to(home.messages))
         home.require_identity(identity)
-        record = self._claim(home, dict(identity))
         self._book = TableBook(home, self._tell)
+        settings = self._settings = take_up(home, source, self._book, settings)
+        record = self._claim(home, dict(identity))
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
         if needs_spark(chosen, self._book.records, settings.chunk_bytes_max):
             spark.start_soon()

@@ -10,6 +10,7 @@
     LAKE/_tailrace/signals.json  every signal, what became of it, and how far each channel has been read
     LAKE/_tailrace/snapshots.json  which copies signals asked for, and what is paused
     LAKE/_tailrace/notifications.jsonl  the steps of copies, the last ones
+    LAKE/_tailrace/offsets.jsonl  edits of the offsets, each with who made it and what became of it
     LAKE/_tailrace/damaged/      what a crash left of a table's newest versions, kept for a person
     LAKE/_tailrace/state.json    the connector's state
     LAKE/_tailrace/maintained    an empty file, as old as the last look for what can be deleted
@@ -35,6 +36,7 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.cuts import Cuts
 from tailrace.lake.files import sync, write_json
 from tailrace.lake.notifications import Notifications
+from tailrace.lake.offsets import OffsetHistory
 from tailrace.lake.requests import Requests
 from tailrace.lake.signals import SignalBook
 from tailrace.lake.snapshots import SnapshotsFile
@@ -76,6 +78,7 @@ class LakeHome:
         self.requests = Requests(self._own / "requests")
         self.signals = SignalBook(self._own / "signals.json")
         self.notifications = Notifications(self._own / "notifications.jsonl")
+        self.offsets = OffsetHistory(self._own / "offsets.jsonl")
 
     @classmethod
     def create(cls, path: Path) -> LakeHome:

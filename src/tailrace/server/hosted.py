@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tailrace.connector.connector import Connector, Status
@@ -83,6 +84,12 @@ class Hosted:
         """Until there is no run; False if that takes longer."""
         with self._changed:
             return self._changed.wait_for(lambda: not self.life.has_run, seconds)
+
+    @contextmanager
+    def kept_stopped(self) -> Iterator[bool]:
+        """Whether it is stopped and has no run; if so, none begins inside."""
+        with self._lock:
+            yield self.life.target is Target.STOPPED and self.life.phase is Phase.IDLE
 
     def _do(self, action: Action) -> None:
         run = self._run

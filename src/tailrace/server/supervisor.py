@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -164,6 +165,17 @@ class Supervisor:
     def want(self, name: str, target: Target) -> None:
         """Stored when this returns; done soon after."""
         self._find(name).want(target)
+
+    @contextmanager
+    def kept_stopped(self, name: str) -> Iterator[None]:
+        """For what may only be done to a stopped connector: it stays stopped inside. A conflict if it is not."""
+        with self._find(name).kept_stopped() as is_stopped:
+            if not is_stopped:
+                raise ConflictError(
+                    "Connectors must be in the STOPPED state before their offsets can be modified",
+                    f"PUT /connectors/{name}/stop, then wait for the state STOPPED",
+                )
+            yield
 
     def restart(self, name: str, *, only_failed: bool = False) -> ConnectorView:
         """Begin again, also after a definite error."""

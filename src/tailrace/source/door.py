@@ -21,6 +21,7 @@ from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.control import CaptureControl
+from tailrace.source.offsets import OffsetWords, SourceOffsets
 
 Claim = Mapping[str, Any]
 """What a lake's connector has made or will make at the source, in the source's own words. JSON."""
@@ -119,6 +120,8 @@ class Source(Protocol):
 
     kind: ClassVar[str]
     """The name under which `kinds` knows this class."""
+    offset_words: ClassVar[OffsetWords]
+    """How offsets of this kind are written."""
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -178,6 +181,10 @@ class Source(Protocol):
 
         Continues after every transaction that the log has, and drops what it has already, by the position of its
         commit. Tells the source only of what is durable. Transient errors are reported and tried again."""
+        ...
+
+    def offsets(self) -> SourceOffsets:
+        """What only those ask who read or edit offsets."""
         ...
 
     def now(self) -> SourcePosition:

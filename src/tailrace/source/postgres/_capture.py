@@ -54,6 +54,8 @@ class Stream:
     timeline: int
     gap_from: int | None = None
     """Where the log ended when it was known that what follows is lost: every table is copied again since."""
+    skip_to: int = 0
+    """Nothing that committed before this is taken, also where the log ends earlier."""
 
 
 def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
@@ -77,10 +79,11 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
         identity = identify(conn)
         require_identity(writer.identity, identity)
         require_timeline(stream.timeline, identity.timeline)
+        begin = Lsn(max(writer.head.ordinal, stream.skip_to))
         if writer.head.ordinal != stream.gap_from:
-            require_continuity(catalog_conn, stream.slot, Lsn(writer.head.ordinal))
+            require_continuity(catalog_conn, stream.slot, begin)
         writer.abandon_active()
-        _start_replication(conn, stream, Lsn(writer.head.ordinal))
+        _start_replication(conn, stream, begin)
         control.report("")
         encoder = StreamEncoder(writer.last_commit.ordinal, lambda relation: describe_relation(catalog_conn, relation))
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))

@@ -34,6 +34,8 @@ class Slot:
     confirmed_flush_lsn: Lsn | None
     """None while the server is making the slot."""
     wal_status: str | None
+    restart_lsn: Lsn | None = None
+    """Where the server begins to read when it has to send something."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def find_slot(conn: psycopg.Connection, name: str) -> Slot | None:
         raise DefiniteError(f"slot {name} belongs to database {row[0]}", "choose another name with --slot")
     if row[1] != "pgoutput":
         raise DefiniteError(f"slot {name} uses the plugin {row[1]}, not pgoutput", "choose another name with --slot")
-    return Slot(name, row[0], row[2], None if row[3] is None else Lsn.parse(row[3]), row[4])
+    confirmed, restart = (None if text is None else Lsn.parse(text) for text in (row[3], row[7]))
+    return Slot(name, row[0], row[2], confirmed, row[4], restart)
 
 
 def find_ready_slot(conn: psycopg.Connection, name: str, *, is_ours: bool) -> Slot | None:

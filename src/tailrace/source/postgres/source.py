@@ -38,6 +38,7 @@ from tailrace.source.door import (
     WindowPoint,
     wait_in_silence,
 )
+from tailrace.source.offsets import OffsetWords
 from tailrace.source.postgres import _capture, _chunks, _doctor, _keys, _pgoutput, _views
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import (
@@ -54,6 +55,7 @@ from tailrace.source.postgres._definition import read_definitions
 from tailrace.source.postgres._identity import Identity, require_streaming, require_timeline, wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._mark import catalog_mark
+from tailrace.source.postgres._offsets import WORDS, PostgresOffsets, stream_end
 from tailrace.source.postgres._problems import first_problems, problems
 from tailrace.source.postgres._publication import (
     drop_publication,
@@ -87,6 +89,7 @@ class PostgresSource(Source):
     """
 
     kind: ClassVar[str] = "postgres"
+    offset_words: ClassVar[OffsetWords] = WORDS
 
     def __init__(
         self,
@@ -227,10 +230,10 @@ class PostgresSource(Source):
     def require_continuity(self, claim: Claim, end: SourcePosition) -> None:
         if claim.get("gap_from") != end.ordinal:
             with session(self._dsn) as conn:
-                require_continuity(conn, claim["slot"], Lsn(end.ordinal))
+                require_continuity(conn, claim["slot"], stream_end(claim, end.ordinal))
 
     def restart(self, claim: Claim, end: SourcePosition) -> Claim:
-        return {**claim, "gap_from": end.ordinal}
+        return {**claim, "gap_from": end.ordinal, "skip_to": 0}
 
     def drop(self, claim: Claim) -> list[str]:
         done = []
@@ -246,10 +249,12 @@ class PostgresSource(Source):
         return done
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
-        stream = _capture.Stream(
-            self._dsn, claim["slot"], publications(claim), claim["timeline"], claim.get("gap_from")
-        )
+        names = claim["slot"], publications(claim), claim["timeline"], claim.get("gap_from"), claim.get("skip_to") or 0
+        stream = _capture.Stream(self._dsn, *names)
         _capture.run(stream, log, control)
+
+    def offsets(self) -> PostgresOffsets:
+        return PostgresOffsets(self._dsn, self._slot, self._publication)
 
     def now(self) -> SourcePosition:
         return SourcePosition(self._kept.ask(wal_position))

@@ -1,0 +1,314 @@
+"""`tailrace offsets`: read and edit how far a lake has got, take over from Debezium, and check offsets of any kind."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tailrace.cli.errors import shown_errors
+from tailrace.errors import DefiniteError
+
+if TYPE_CHECKING:
+    from tailrace.connector.offsets import Assessment, OffsetEdit
+    from tailrace.connector.takeover import Takeover
+    from tailrace.source.door import Source
+
+app = typer.Typer(help="Offsets: how far a lake has got.", no_args_is_help=True, rich_markup_mode="markdown")
+
+Lake = Annotated[Path, typer.Argument(help="The lake's folder.")]
+Given = Annotated[str, typer.Argument(metavar="FILE|JSON", help="A file, - for standard input, or JSON itself.")]
+Kind = Annotated[str, typer.Argument(help="postgres, mysql, mariadb, oracle, sqlserver, db2, cassandra, vitess, …")]
+SourceDsn = Annotated[str | None, typer.Option("--dsn", help="The database, to compare with what it can still send.")]
+Server = Annotated[str | None, typer.Option(help="The partition's name. Default: the imported one, or the database's.")]
+Version = Annotated[int | None, typer.Option(help="The edit that you have seen last: fails if there is another.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would follow.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def get(lake: Lake, server: Server = None) -> None:
+    """Print a lake's offsets, as Kafka Connect's REST does.
+
+    Reads files only, whether or not a sync runs. An edit that waits for the next start shows already.
+
+        tailrace offsets get ./lake
+    """
+    with shown_errors():
+        from tailrace.connector import offsets
+
+        found = offsets.read(lake, server)
+        typer.echo(json.dumps(found.to_wire(), indent=2))
+        if found.is_waiting:
+            _note(f"edit {found.version} waits for the next tailrace sync")
+
+
+@app.command("set")
+def set_(  # noqa: PLR0913, PLR0917  each is an option
+    lake: Lake,
+    given: Given,
+    dsn: SourceDsn = None,
+    server: Server = None,
+    version: Version = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Set a lake's offset, while no sync runs. The next sync takes it up.
+
+    Forward: what lies in between is never logged, so the next sync copies every table again by windows. Backward: the
+    log has it already and nothing changes. What the source cannot send is refused. An offset of null is a reset.
+
+    Exit code 0 when it was set, or could be; 2 when it cannot.
+
+        tailrace offsets get ./lake > offsets.json
+        tailrace offsets set ./lake offsets.json --dsn postgresql://postgres@127.0.0.1:5432/shop --dry-run
+    """
+    with shown_errors():
+        from tailrace.connector import offsets
+        from tailrace.offsets.layout import OffsetFaultsError
+
+        body, source = _json(_content(given)), _source(dsn)
+        found = offsets.assess(lake, body, source, server)
+        _show(found, is_compared=source is not None, as_json=as_json)
+        if found.faults:
+            for fault in found.faults[1:]:
+                _note(f"also: {fault.message}")
+            raise OffsetFaultsError(found.faults)
+        if not dry_run:
+            seen = found.version if version is None else version
+            _tell(offsets.apply(lake, body, _who(), source, server, seen), as_json=as_json)
+
+
+@app.command()
+def reset(lake: Lake, dry_run: DryRun = False, version: Version = None) -> None:
+    """Forget the position: the next sync copies every table again by windows. Nothing is skipped.
+
+    tailrace offsets reset ./lake --dry-run
+    """
+    with shown_errors():
+        from tailrace.connector import offsets
+
+        now = offsets.read(lake)
+        if dry_run:
+            body = {"offsets": [{"partition": offsets.partition(lake), "offset": None}]}
+            _show(offsets.assess(lake, body), is_compared=True, as_json=False)
+            return
+        _tell(offsets.reset(lake, _who(), version=now.version if version is None else version), as_json=False)
+
+
+@app.command()
+def history(lake: Lake, as_json: AsJson = False) -> None:
+    """Show every edit of a lake's offset: who made it, when, what it did, and what became of it.
+
+    tailrace offsets history ./lake
+    """
+    with shown_errors():
+        from tailrace.connector import offsets
+
+        edits = offsets.history(lake)
+        if as_json:
+            for edit in edits:
+                typer.echo(json.dumps(_fields(edit)))
+            return
+        Console().print(_table(edits))
+
+
+@app.command()
+def undo(lake: Lake, version: Version = None) -> None:
+    """Take the last edit back, where that is still possible.
+
+    One that waits is not made. One that a sync has taken up can be taken back until the log has moved.
+
+        tailrace offsets undo ./lake
+    """
+    with shown_errors():
+        from tailrace.connector import offsets
+
+        _tell(offsets.undo(lake, _who(), version=version), as_json=False)
+
+
+@app.command("import")
+def import_(  # noqa: PLR0913, PLR0917  each is an option
+    lake: Lake,
+    given: Given,
+    dsn: Annotated[str, typer.Option("--dsn", help="The database that the connector reads.")],
+    slot: Annotated[str, typer.Option(help="The connector's slot.name.")] = "debezium",
+    publication: Annotated[
+        str | None, typer.Option(help="Its publication.name. Default: dbz_publication, or the lake's own.")
+    ] = None,
+    connector: Annotated[str | None, typer.Option(help="The connector's name, where the file has several.")] = None,
+    server: Annotated[str | None, typer.Option(help="Its topic.prefix, where the file has several.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Take over from a Debezium connector for Postgres: its slot, from exactly where it stopped.
+
+    Stop the connector first. FILE is the answer of `GET /connectors/NAME/offsets`, records of the offsets topic, or the
+    file of a FileOffsetBackingStore. The next `tailrace sync` with that slot and publication continues after the
+    connector's last commit; tables that the lake does not have come by windows.
+
+        tailrace offsets import ./lake offsets.dat --dsn postgresql://postgres@127.0.0.1:5432/shop --slot debezium
+        tailrace sync postgresql://postgres@127.0.0.1:5432/shop ./lake --slot debezium --publication dbz_publication
+    """
+    with shown_errors():
+        from tailrace.connector import takeover
+        from tailrace.lake.home import LakeHome
+        from tailrace.offsets.connect import choose, read_offsets
+        from tailrace.source.kinds import source_of
+
+        stored = choose(read_offsets(_content(given)), connector, server)
+        if publication is None and LakeHome.is_new(lake):
+            publication = "dbz_publication"
+        source = source_of(dsn, slot=slot, publication=publication)
+        planned = takeover.plan(lake, stored, source)
+        _show_takeover(planned)
+        if not dry_run:
+            _tell(takeover.take_over(lake, stored, source, _who()), as_json=False)
+
+
+@app.command()
+def check(
+    kind: Kind,
+    given: Given,
+    upgrade: Annotated[bool, typer.Option("--upgrade", help="Print them as the newest version writes them.")] = False,
+) -> None:
+    """Check offsets of a Debezium connector of any kind, and name every field that breaks a rule.
+
+    Exit code 1 when one does.
+
+        tailrace offsets check oracle offsets.json --upgrade
+    """
+    with shown_errors():
+        from tailrace.offsets.connect import read_offsets
+        from tailrace.offsets.kinds import upgrade as upgraded
+        from tailrace.offsets.wire import Entry, emit_entries, validate_body
+
+        entries = [Entry(each.partition, each.offset) for each in read_offsets(_content(given))]
+        faults = validate_body(kind, emit_entries(entries))
+        for fault in faults:
+            typer.echo(f"{fault.message} [{fault.rule}]")
+        if faults:
+            raise typer.Exit(1)
+        if upgrade:
+            entries = [Entry(each.partition, upgraded(kind, each.offset or {})) for each in entries]
+            typer.echo(json.dumps(emit_entries(entries), indent=2))
+        else:
+            typer.echo(f"{len(entries)} valid")
+
+
+@app.command()
+def layout(kind: Kind) -> None:
+    """Print the JSON schema of a kind's offsets.
+
+    tailrace offsets layout mysql
+    """
+    with shown_errors():
+        from tailrace.offsets.kinds import describe
+
+        typer.echo(json.dumps(describe(kind), indent=2))
+
+
+def _content(given: str) -> bytes:
+    if given == "-":
+        return sys.stdin.buffer.read()
+    if given.lstrip().startswith(("{", "[")):
+        return given.encode()
+    try:
+        return Path(given).read_bytes()
+    except OSError as error:
+        raise DefiniteError(f"cannot read {given}: {error.strerror}", "name a file, or write the JSON itself") from None
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        raise DefiniteError("this is not JSON", "tailrace offsets get prints what it has to look like") from None
+
+
+def _source(dsn: str | None) -> Source | None:
+    from tailrace.source.kinds import source_of
+
+    return None if dsn is None else source_of(dsn)
+
+
+def _who() -> str:
+    return getpass.getuser()
+
+
+def _note(text: str) -> None:
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"note: {text}", style="yellow")
+
+
+def _print(text: str) -> None:
+    Console(highlight=False, markup=False, soft_wrap=True).print(text)
+
+
+def _show(found: Assessment, *, is_compared: bool, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2))
+        return
+    if found.faults:
+        return
+    for difference in found.differences:
+        _print(str(difference))
+    for name, position in found.positions.items():
+        _print(f"{name}: {position}")
+    if found.tables:
+        _print(f"copied again: {', '.join(found.tables)}")
+    _print(found.says)
+    if not is_compared:
+        _note("not compared with what the source can still send; --dsn does that")
+
+
+def _show_takeover(planned: Takeover) -> None:
+    _print(f"{planned.server}: the stream begins at {planned.begins}")
+    if planned.is_new:
+        _print("there is no lake yet: every table is copied by windows beside the stream")
+    elif planned.copies:
+        _print(f"copied again: {', '.join(planned.copies)}")
+    else:
+        _print("the lake has all rows: none is copied again")
+    for note in planned.notes:
+        _note(note)
+
+
+def _tell(edit: OffsetEdit, *, as_json: bool) -> None:
+    if not as_json:
+        waits = "waits for the next tailrace sync" if edit.state == "waiting" else "is done"
+        _print(f"edit {edit.version} ({edit.kind}) {waits}: {edit.says}")
+
+
+def _fields(edit: OffsetEdit) -> dict[str, Any]:
+    return {
+        "version": edit.version,
+        "kind": edit.kind,
+        "state": edit.state,
+        "who": edit.who,
+        "when": _time(edit.time_us),
+        "before": edit.before,
+        "after": edit.after,
+        "undoes": edit.undoes,
+        "consequence": edit.says,
+    }
+
+
+def _table(edits: list[OffsetEdit]) -> Table:
+    shown = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("edit", "kind", "state", "who", "when", "what follows"):
+        shown.add_column(name, overflow="fold")
+    for edit in edits:
+        cells = [str(edit.version), edit.kind, edit.state, edit.who, _time(edit.time_us), edit.says]
+        shown.add_row(*map(Text, cells))
+    return shown
+
+
+def _time(time_us: int) -> str:
+    return datetime.fromtimestamp(time_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

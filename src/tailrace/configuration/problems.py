@@ -1,0 +1,22 @@
+"""What is wrong with a configuration, all of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tailrace.errors import DefiniteError
+
+
+class ConfigurationError(DefiniteError):
+    """A configuration that no connector can run with. Has every problem, and no secret."""
+
+    def __init__(self, problems: Mapping[str, list[str]]) -> None:
+        self.problems = problems
+        """By key."""
+        hint = "docs/configuration.md has every key, and what becomes of it"
+        super().__init__("; ".join(self.lines), hint)
+
+    @property
+    def lines(self) -> list[str]:
+        """One for each problem."""
+        return [f"{key}: {problem}" for key, found in self.problems.items() for problem in found]

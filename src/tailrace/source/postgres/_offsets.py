@@ -1,0 +1,141 @@
+"""Offsets of a Postgres source: an LSN up to which everything has been taken, in Debezium's layout.
+
+A slot sends every transaction whose commit record begins at or after the LSN that it is asked for, and it cannot be
+asked for less than its confirmed one. Debezium's `lsn_commit` is the end of a commit record: asked for it, a slot sends
+exactly what follows that commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from tailrace.errors import DefiniteError
+from tailrace.model.position import SourcePosition
+from tailrace.offsets import postgres as layout
+from tailrace.offsets.layout import Wire
+from tailrace.source.offsets import Adopted, Counted, LogEnd, OffsetWords, Served
+from tailrace.source.postgres._connection import session
+from tailrace.source.postgres._identity import require_streaming, wal_position
+from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres._messages import parse_commit
+from tailrace.source.postgres._publication import require_publication
+from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._slot import Slot, find_slot
+
+QUERIES = load("replication.sql")
+CHANGES_COUNTED_MAX = 100_000
+_POSITIONS = ("lsn_commit", "lsn_proc", "lsn")
+
+
+def emit(end: LogEnd) -> dict[str, Any]:
+    found: dict[str, Any] = {"lsn": end.ordinal, "lsn_proc": end.ordinal}
+    if end.commit_end_ordinal:
+        found |= {"lsn_commit": end.commit_end_ordinal, "txId": end.xid, "ts_usec": end.time_us}
+    if end.is_copying:
+        found |= {"snapshot": "INITIAL", "last_snapshot_record": False, "snapshot_completed": False}
+    return found
+
+
+def positions(offset: Wire) -> dict[str, int]:
+    return {name: offset[name] for name in _POSITIONS if offset.get(name)}
+
+
+def skip(claim: Mapping[str, Any], to: SourcePosition | None) -> Mapping[str, Any]:
+    kept = {name: value for name, value in claim.items() if name != "skip_to"}
+    return kept if to is None else {**kept, "skip_to": to.ordinal}
+
+
+WORDS = OffsetWords(layout.LAYOUT, emit, positions, skip)
+
+
+def stream_end(claim: Mapping[str, Any], log_end: int) -> Lsn:
+    """Where to ask a slot to begin, for a log that ends here."""
+    return Lsn(max(log_end, claim.get("skip_to") or 0))
+
+
+class PostgresOffsets:
+    """Implements `SourceOffsets`."""
+
+    def __init__(self, dsn: str, slot: str | None, publication: str | None) -> None:
+        self._dsn = dsn
+        self._slot = slot
+        self._publication = publication
+
+    def served(self, claim: Mapping[str, Any]) -> Served:
+        with session(self._dsn) as conn:
+            slot, newest = find_slot(conn, claim["slot"]), SourcePosition(wal_position(conn))
+        if slot is None or slot.confirmed_flush_lsn is None:
+            return Served(None, newest, f"there is no slot {claim['slot']}")
+        facts = {
+            "slot": slot.name,
+            "confirmed": str(slot.confirmed_flush_lsn),
+            "restart": str(slot.restart_lsn),
+            "wal_status": str(slot.wal_status),
+        }
+        if slot.wal_status == "lost":
+            return Served(None, newest, f"slot {slot.name} was invalidated: the server removed its WAL", facts)
+        return Served(SourcePosition(slot.confirmed_flush_lsn), newest, _reader(slot), facts)
+
+    def count(self, claim: Mapping[str, Any], after: int, upto: SourcePosition) -> Counted | None:
+        names = [claim["publication"], *([claim["inserts"]] if claim.get("inserts") else [])]
+        arguments = {
+            "slot": claim["slot"],
+            "upto": str(Lsn(upto.ordinal)),
+            "limit": CHANGES_COUNTED_MAX,
+            "publications": ", ".join('"' + name.replace('"', '""') + '"' for name in names),
+        }
+        try:
+            with session(self._dsn) as conn:
+                row = conn.execute(QUERIES["waiting_commits"], arguments).fetchone()
+        except DefiniteError:
+            # Another process reads from the slot, or the publication is younger than what waits in it.
+            return None
+        assert row is not None
+        messages, commits = row
+        ordinals = [parse_commit(bytes(each)).position.ordinal for each in commits or ()]
+        return Counted(sum(after < each < upto.ordinal for each in ordinals), messages < CHANGES_COUNTED_MAX)
+
+    def adopt(self, claim: Mapping[str, Any] | None) -> Adopted:
+        if self._slot is None or (self._publication is None and claim is None):
+            raise DefiniteError("which slot is to be taken over?", "name it, and its publication")
+        with session(self._dsn) as conn:
+            identity = require_streaming(conn, self._dsn)
+            if self._publication is not None:
+                require_publication(conn, self._publication)
+            _require_idle(conn, self._slot)
+        kept = dict(claim or {"owns_publication": False, "inserts": None, "publication": self._publication})
+        kept.pop("skip_to", None)
+        kept.pop("gap_from", None)
+        taken = {**kept, "slot": self._slot, "owns_slot": False, "timeline": identity.timeline}
+        leave = None
+        if claim is not None:
+            owns_slot = claim["owns_slot"] and claim["slot"] != self._slot
+            leave = {**claim, "owns_slot": owns_slot, "owns_publication": False, "inserts": None}
+            is_other = self._publication not in (None, claim["publication"])
+            if is_other:
+                taken |= {"publication": self._publication, "owns_publication": False, "inserts": None}
+                leave |= {"owns_publication": claim["owns_publication"], "inserts": claim.get("inserts")}
+            return Adopted(taken, leave, sends_alike=not is_other)
+        return Adopted(taken, leave, sends_alike=False)
+
+
+def _reader(slot: Slot) -> str | None:
+    if slot.active_pid is None:
+        return None
+    return f"slot {slot.name} is being read by process {slot.active_pid} of the server"
+
+
+def _require_idle(conn: psycopg.Connection, name: str) -> None:
+    slot = find_slot(conn, name)
+    if slot is None or slot.confirmed_flush_lsn is None:
+        raise DefiniteError(f"there is no slot {name}", "name the slot that the connector used with --slot")
+    if slot.wal_status == "lost":
+        raise DefiniteError(
+            f"slot {name} was invalidated: the server removed its WAL", "begin a lake without it: tailrace sync"
+        )
+    reader = _reader(slot)
+    if reader is not None:
+        raise DefiniteError(reader, "stop the connector that reads it first")
