@@ -17,6 +17,7 @@ from tailrace.cli import log as log_commands
 from tailrace.cli import offsets as offset_commands
 from tailrace.cli import serve as serve_commands
 from tailrace.cli import signals as signal_commands
+from tailrace.cli import sql as sql_commands
 from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.run import run as run_command
@@ -43,6 +44,7 @@ app.command()(serve_commands.serve)
 app.add_typer(offset_commands.app, name="offsets")
 app.command()(signal_commands.signal)
 app.command()(signal_commands.signals)
+app.command()(sql_commands.sql)
 
 LOCAL = "local[*]"
 

@@ -1,0 +1,72 @@
+"""What is wrong with a statement, and where: the one error of this language."""
+
+from __future__ import annotations
+
+import re
+
+from tailrace.errors import DefiniteError
+from tailrace.server.sql.statements import Place
+
+EXCERPT_COLUMNS_MAX = 100
+_PIECE = re.compile(
+    r"""--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?"""
+    r"""|(?P<text>e'(?:[^'\\]|''|\\.)*+|'(?:[^']|'')*+)'?|(?P<word>[^\W\d][\w$]*|"(?:[^"]|"")*+"?)""",
+    re.IGNORECASE | re.DOTALL,
+)
+_TELLS = re.compile(r"password|://", re.IGNORECASE)
+
+
+class SqlError(DefiniteError):
+    """A statement that cannot be understood, or that asks for what there is not. Nothing of it was done.
+
+    `message` is one line that begins with line and column. `excerpt` is that line of the text and a caret under the
+    place. Neither shows a password.
+    """
+
+    def __init__(
+        self, place: Place, problem: str, hint: str | None = None, *, expected: tuple[str, ...] = (), status: int = 400
+    ) -> None:
+        super().__init__(f"line {place.line}, column {place.column}: {problem}", hint)
+        self.place = place
+        self.problem = problem
+        self.expected = expected
+        self.status = status
+        """HTTP's, for those who speak it: 404 where there is no such source, 409 where something is taken."""
+        self.excerpt = ""
+
+    def in_text(self, text: str) -> SqlError:
+        """The same, with the line of the text that it is about."""
+        error = SqlError(self.place, self.problem, self.hint, expected=self.expected, status=self.status)
+        error.excerpt = self.excerpt or _excerpt(text, self.place)
+        return error
+
+
+def _excerpt(text: str, place: Place) -> str:
+    """The line and a caret below. Of a long line, the part around the place."""
+    lines = _masked(text).split("\n")
+    line = "".join(_shown(character) for character in lines[min(place.line, len(lines)) - 1])
+    start = 0 if len(line) <= EXCERPT_COLUMNS_MAX else max(0, place.column - 1 - EXCERPT_COLUMNS_MAX * 2 // 3)
+    part = line[start : start + EXCERPT_COLUMNS_MAX].rstrip()
+    return f"{part}\n{' ' * (place.column - 1 - start)}^"
+
+
+def _masked(text: str) -> str:
+    """The text with stars in place of every literal that is a password or may contain one, all else where it was."""
+    parts, end, word = [], 0, ""
+    for found in _PIECE.finditer(text):
+        if found.lastgroup == "word" and found.group().lower() != "secret":
+            word = found.group().strip('"').lower()
+        elif found.lastgroup == "text":
+            start, stop = found.start() + found.group().index("'") + 1, found.end("text")
+            if word.endswith("password") or _TELLS.search(text, start, stop):
+                parts += [text[end:start], re.sub(r"[^\n]", "*", text[start:stop])]
+                end = stop
+            word = ""
+    return "".join([*parts, text[end:]])
+
+
+def _shown(character: str) -> str:
+    """One column for each character, whatever it would do to a terminal."""
+    if character in "\t\r":
+        return " "
+    return character if character.isprintable() else "�"
