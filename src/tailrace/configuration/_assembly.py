@@ -12,7 +12,7 @@ from tailrace.configuration._examination import Examination
 from tailrace.configuration._table_lists import append_only_tables, table_patterns
 from tailrace.configuration.quantities import LOG_QUOTA_BYTES_MIN, LOG_SEGMENT_BYTES_MIN
 from tailrace.model.table import TableId
-from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings
+from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Watermarking
 
 _LIBPQ = {
     "database.hostname": "host",
@@ -110,6 +110,7 @@ def _settings(examination: Examination, lake: Path) -> ConnectorSettings:
         publish_every_seconds=(examination.number("lake.publish.interval.ms") or 1000) / 1000,
         snapshot_mode=_MODES.get(mode) or SnapshotMode(mode),
         window_rows=examination.number("incremental.snapshot.chunk.size"),
+        watermarking=_watermarking(examination),
         log_keep_seconds=examination.seconds("log.keep", defaults.log_keep_seconds),
         retain_seconds=examination.seconds("lake.retain", defaults.retain_seconds),
         retain_all_seconds=examination.seconds("lake.retain.all", defaults.retain_all_seconds),
@@ -139,6 +140,16 @@ def _signal_table(examination: Examination) -> str | None:
     except ValueError:
         examination.refuse("signal.data.collection", "is not the whole name of a table: it looks like public.signals")
         return None
+
+
+def _watermarking(examination: Examination) -> Watermarking:
+    key = "incremental.snapshot.watermarking.strategy"
+    how = Watermarking(examination.text(key) or Watermarking.READ_ONLY)
+    if how is Watermarking.READ_ONLY or examination.text("read.only") == "true":
+        return Watermarking.READ_ONLY
+    if examination.text("signal.data.collection") is None or not _is_enabled(examination, "source"):
+        examination.refuse(key, "needs signal.data.collection to write to; without it, windows are exact all the same")
+    return how
 
 
 def _signal_file(examination: Examination) -> Path | None:

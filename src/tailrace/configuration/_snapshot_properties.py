@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tailrace.configuration._property import Importance, Type, grouped, ignored, refused, supported
+from tailrace.settings import Watermarking
 
 SNAPSHOT_MODES = ("initial", "initial_only", "incremental", "no_data", "never", "when_needed")
 CHANNELS = ("source", "file", "jmx", "in-process")
@@ -98,10 +99,11 @@ _SNAPSHOTS = (
         "large and small tables are copied side by side",
         harmless=("disabled",),
     ),
-    ignored(
+    supported(
         "incremental.snapshot.watermarking.strategy",
-        "How the source marks an incremental snapshot's windows.",
-        "no row is written to the source",
+        "What a window writes to `signal.data.collection`. Windows are exact without it, so by default nothing.",
+        values=tuple(Watermarking),
+        default=Watermarking.READ_ONLY,
     ),
     ignored(
         "incremental.snapshot.allow.schema.changes",
@@ -110,12 +112,11 @@ _SNAPSHOTS = (
         Type.BOOLEAN,
         harmless=("true",),
     ),
-    ignored(
+    supported(
         "read.only",
-        "Whether incremental snapshots leave the source alone.",
-        "no row is ever written to the source",
+        "With `true`, nothing is written to the source, whatever the strategy of watermarks.",
         Type.BOOLEAN,
-        harmless=("true",),
+        values=("true", "false"),
     ),
 )
 

@@ -24,6 +24,7 @@ SUPPORTED = [each for each in PROPERTIES if each.verdict is Verdict.SUPPORTED]
 IGNORED = [each for each in PROPERTIES if each.verdict is Verdict.IGNORED]
 REFUSED = [each for each in PROPERTIES if each.verdict is Verdict.REFUSED]
 NEEDS_MORE = {
+    "incremental.snapshot.watermarking.strategy": {"signal.data.collection": "a.b"},
     "signal.enabled.channels": {"signal.file": "signals"},
     "publication.autocreate.mode": {"publication.name": "p"},
 }

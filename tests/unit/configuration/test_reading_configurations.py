@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from tailrace.configuration.reading import Configuration, ConfigurationError, read
-from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings
+from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Watermarking
 
 SERVER = {"database.hostname": "127.0.0.1", "database.user": "ann", "database.dbname": "shop"}
 SHOP = {"name": "shop", "lake.path": "lake"} | SERVER
@@ -34,6 +34,17 @@ MAPPED: list[tuple[dict[str, str], dict[str, Any]]] = [
     ({"snapshot.max.threads": "4"}, {"readers_max": 4}),
     ({"snapshot.max.threads": "4", "readers.max": "4"}, {"readers_max": 4}),
     ({"incremental.snapshot.chunk.size": "1024"}, {"window_rows": 1024}),
+    ({"incremental.snapshot.watermarking.strategy": "read_only"}, {}),
+    (
+        {"incremental.snapshot.watermarking.strategy": "INSERT_DELETE", "signal.data.collection": "a.b"},
+        {"watermarking": Watermarking.INSERT_DELETE, "signal_table": "a.b"},
+    ),
+    (
+        {"incremental.snapshot.watermarking.strategy": "insert_insert", "signal.data.collection": "a.b"}
+        | {"read.only": "true"},
+        {"signal_table": "a.b"},
+    ),
+    ({"incremental.snapshot.watermarking.strategy": "insert_insert", "read.only": "true"}, {}),
     ({"snapshot.mode": "initial_only"}, {"snapshot_mode": SnapshotMode.INITIAL_ONLY, "once": True}),
     ({"snapshot.mode": "no_data"}, {"snapshot_mode": SnapshotMode.NEVER}),
     ({"snapshot.mode": "never"}, {"snapshot_mode": SnapshotMode.NEVER}),
@@ -195,6 +206,13 @@ def test_what_is_done_a_little_differently_is_warned_of(properties: dict[str, st
     found = read(SHOP | properties).warnings
     assert len(found) == (warning is not None)
     assert warning is None or warning in found[0]
+
+
+def test_watermarks_need_a_table_to_be_written_to() -> None:
+    strategy = {"incremental.snapshot.watermarking.strategy": "insert_insert"}
+    assert list(problems(SHOP | strategy)) == list(strategy)
+    elsewhere = {"signal.data.collection": "a.b", "signal.enabled.channels": "file", "signal.file": "f"}
+    assert list(problems(SHOP | strategy | elsewhere)) == list(strategy)
 
 
 def test_all_problems_are_told_at_once_in_one_line_and_by_key() -> None:
