@@ -66,6 +66,8 @@ def test_an_edit_says_what_follows_and_that_is_what_happens(database: str, tmp_p
     made = run("offsets", "set", lake, edit, "--dsn", database)
     assert "edit 1 (set) waits for the next tailrace sync" in made.stdout, made
     assert offset_of(lake) == {"lsn": target}
+    asked = run("offsets", "get", lake, "--dsn", database)
+    assert "wal_status reserved" in asked.stderr, asked
     late = run("offsets", "reset", lake, "--version", "0")
     assert (late.returncode, "edit 1 is there, not 0" in late.stderr) == (2, True)
     assert run("sync", database, lake, "--once").returncode == 0

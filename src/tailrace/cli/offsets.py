@@ -35,7 +35,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
-def get(lake: Lake, server: Server = None) -> None:
+def get(lake: Lake, dsn: SourceDsn = None, server: Server = None) -> None:
     """Print a lake's offsets, as Kafka Connect's REST does.
 
     Reads files only, whether or not a sync runs. An edit that waits for the next start shows already.
@@ -45,10 +45,13 @@ def get(lake: Lake, server: Server = None) -> None:
     with shown_errors():
         from tailrace.connector import offsets
 
-        found = offsets.read(lake, server)
+        found = offsets.read(lake, _source(dsn), server)
         typer.echo(json.dumps(found.to_wire(), indent=2))
         if found.is_waiting:
             _note(f"edit {found.version} waits for the next tailrace sync")
+        if found.served is not None:
+            facts = ", ".join(f"{name} {value}" for name, value in found.served.facts.items())
+            _note("; ".join(filter(None, [facts, found.served.problem])))
 
 
 @app.command("set")

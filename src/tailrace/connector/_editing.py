@@ -85,10 +85,10 @@ class LakeOffset:
             return None
         is_copying = self.home.cuts.newest() is None and bool(self.tables(*COPYING))
         head = self.reader.head
-        rows = self.reader.transactions(head.seq - 1, head.seq).to_pylist() if head.seq else []
-        if not rows:
+        if self.reader.oldest_seq > head.seq:
+            # None was logged yet, or what was has been deleted.
             return LogEnd(head.ordinal, 0, 0, 0, is_copying)
-        last = rows[0]
+        (last,) = self.reader.transactions(head.seq - 1, head.seq).to_pylist()
         return LogEnd(head.ordinal, last["end_ordinal"], last["xid"], last["commit_time_us"], is_copying)
 
     def last_taken(self) -> int:

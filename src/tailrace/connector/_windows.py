@@ -315,7 +315,7 @@ class WindowCopy:
             each, beginnings = read.tables[table]
             if self._tables.get(table) is each and each.beginnings == beginnings:
                 self._tried(each, partial(each.add, reader, window, missed, upto, position))
-        for each in [each for each in self._tables.values() if each.is_to_stamp]:
+        for each in (each for each in list(self._tables.values()) if each.is_to_stamp):
             # Its turn has not come yet. What is read of it meanwhile is read under a later state than this group.
             self._tried(each, partial(each.follow, reader, upto, position))
         self._settled = missed.settled(upto)

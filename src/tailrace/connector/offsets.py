@@ -26,9 +26,24 @@ from tailrace.offsets.difference import diff
 from tailrace.offsets.layout import Fault, OffsetFaultsError
 from tailrace.offsets.wire import Entry, parse_entries, validate_body
 from tailrace.source.door import Source
-from tailrace.source.offsets import Counted
+from tailrace.source.offsets import Counted, Served
 
-__all__ = ["Assessment", "ConflictError", "Direction", "OffsetEdit", "Offsets", "RunningError"]
+__all__ = [
+    "Assessment",
+    "ConflictError",
+    "Direction",
+    "OffsetEdit",
+    "Offsets",
+    "RunningError",
+    "apply",
+    "assess",
+    "history",
+    "locked",
+    "partition",
+    "read",
+    "reset",
+    "undo",
+]
 SKIPPED = "changes were skipped: its offset was set forward"
 RESET = "its offset was reset"
 REWOUND = "its offset was set back before changes that were to be skipped"
@@ -51,17 +66,20 @@ class Offsets:
     entries: list[dict[str, Any]]
     is_waiting: bool
     """An edit waits for the next start of a connector; the entries show it already."""
+    served: Served | None = None
+    """What the source can still send; None where it was not asked."""
 
     def to_wire(self) -> dict[str, Any]:
         """As KIP-875 has it."""
         return {"offsets": self.entries}
 
 
-def read(lake: str | Path, server: str | None = None) -> Offsets:
-    """Safe at any time. `server` is the name that the partition shall have; by default the one that was imported, or
-    the database's."""
-    now = LakeOffset.of(LakeHome.find(Path(lake)), server)
-    return Offsets(now.version, now.entries(), bool(now.home.offsets.waiting()))
+def read(lake: str | Path, source: Source | None = None, server: str | None = None) -> Offsets:
+    """Safe at any time. With a source, also what it can still send. `server` is the name that the partition shall have;
+    by default the one that was imported, or the database's."""
+    now = LakeOffset.of(_home(lake, source), server)
+    served = source.offsets().served(now.claim) if source is not None else None
+    return Offsets(now.version, now.entries(), bool(now.home.offsets.waiting()), served)
 
 
 def partition(lake: str | Path, server: str | None = None) -> dict[str, str]:

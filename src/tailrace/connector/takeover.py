@@ -29,7 +29,7 @@ from tailrace.offsets.kinds import upgrade
 from tailrace.offsets.layout import OffsetFaultsError
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Source
-from tailrace.source.offsets import Adopted
+from tailrace.source.offsets import Adopted, LogEnd
 
 REASON = "its changes come from another slot, which lacks some"
 
@@ -105,7 +105,7 @@ def take_over(lake: str | Path, stored: StoredOffset, source: Source, who: str, 
 def _take_over(home: LakeHome, planned: Takeover, source: Source, who: str, format: str) -> OffsetEdit:
     edits = home.offsets.all()
     before = [] if planned.is_new else LakeOffset.of(home).entries()
-    after = [{"partition": {"server": planned.server}, "offset": dict(planned.offset)}]
+    after = [{"partition": {"server": planned.server}, "offset": _offset_after(planned, source, before)}]
     version = edits[-1].version + 1 if edits else 1
     edit = OffsetEdit(
         version, EditKind.IMPORT, who, time.time_ns() // 1000, before, after, planned.effect, planned.server
@@ -117,6 +117,16 @@ def _take_over(home: LakeHome, planned: Takeover, source: Source, who: str, form
         assert planned.effect.claim is not None
         home.store_source(SourceRecord(dict(source.identify()), dict(planned.effect.claim), format))
     return edit
+
+
+def _offset_after(planned: Takeover, source: Source, before: list[dict[str, Any]]) -> dict[str, Any]:
+    """A lake that begins has the connector's offset; one that is there keeps its own, or begins again after a gap."""
+    position = planned.effect.position
+    if planned.is_new:
+        return dict(planned.offset)
+    if position is None and before:
+        return dict(before[0]["offset"])
+    return source.offset_words.emit(LogEnd(position or 0, 0, 0, 0, is_copying=False))
 
 
 def _understood(stored: StoredOffset, source: Source) -> tuple[dict[str, Any], list[str]]:

@@ -356,6 +356,9 @@ def test_a_lake_that_has_the_rows_takes_another_claim_over_and_copies_only_over_
     stored = StoredOffset("dbz", {"server": "legacy"}, {"ordinal": shop.source.now().ordinal})
     assert list(takeover.plan(shop.lake, stored, source).copies) == ([ORDERS] if has_gap else [])
     takeover.take_over(shop.lake, stored, source, "ann")
+    (shown,) = offsets.read(shop.lake, source).entries
+    assert shown["partition"] == {"server": "legacy"}
+    assert (shown["offset"]["ordinal"] > between) is has_gap, "where the stream will begin"
     after = shop.change("after")
     shop.sync()
     shop.assert_equal()
