@@ -19,7 +19,13 @@ the same paths, status codes and bodies. The rest is ours.
 def create_app(parts: Parts) -> FastAPI:
     """The application of a server whose supervisor has begun."""
     app = FastAPI(
-        title="Tailrace", version=version("tailrace"), description=DESCRIPTION, responses=RESPONSES, redoc_url=None
+        title="Tailrace",
+        version=version("tailrace"),
+        description=DESCRIPTION,
+        responses=RESPONSES,
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.parts = parts
     explain_errors(app)

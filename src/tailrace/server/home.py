@@ -32,6 +32,7 @@ class ServerHome:
         self.path = path.absolute()
         self.lakes = self.path / "lakes"
         self.spark_log = self.path / "spark.log"
+        self.messages = self.path / "server.log"
 
     @contextmanager
     def locked(self) -> Iterator[None]:

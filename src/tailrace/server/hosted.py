@@ -12,9 +12,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from tailrace.connector.connector import Connector, Status
 from tailrace.connector.events import ConnectorState, CutPublished, Event, StreamProgressed
+from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.server import lifecycle
 from tailrace.server.hub import LifeChanged, Told
@@ -97,7 +99,8 @@ class Hosted:
             case Action.START:
                 self._start()
             case Action.RETRY_LATER:
-                self._timer = threading.Timer(self.life.retry_seconds, self.hear, [lifecycle.RetryDue()])
+                due = owned(partial(self.hear, lifecycle.RetryDue()))
+                self._timer = threading.Timer(self.life.retry_seconds, due)
                 self._timer.daemon = True
                 self._timer.start()
             case Action.STORE_STOPPED:
@@ -115,7 +118,8 @@ class Hosted:
         if self._timer is not None:
             self._timer.cancel()
         self._run = run = Run()
-        threading.Thread(target=self._watch, args=(run,), name=f"run of {self.name}", daemon=True).start()
+        # What is said of the run from outside is for the server's messages, not for those of any lake.
+        threading.Thread(target=owned(partial(self._watch, run)), name=f"run of {self.name}", daemon=True).start()
 
     def _store_stopped(self) -> None:
         try:

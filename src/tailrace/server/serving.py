@@ -18,6 +18,7 @@ from pathlib import Path
 
 import uvicorn
 
+from tailrace.connector.messages import messages_to, own
 from tailrace.errors import DefiniteError
 from tailrace.server.api.parts import Parts
 from tailrace.server.app import create_app
@@ -63,13 +64,15 @@ class Serving:
 
 def serve(settings: ServerSettings, ready: Callable[[Serving], None]) -> list[str]:
     """Until a signal, or `Serving.end`, says to stop. `ready` is called when the address is ours, before connectors
-    start. The names of connectors that did not end in time."""
+    start. The names of connectors that did not end in time. The thread that calls is the server's from then on."""
     guard = Guard.make(settings.host, settings.token_file)
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise DefiniteError("TLS needs a certificate and its key", "give both: --tls-cert FILE --tls-key FILE")
     home = ServerHome(settings.home)
     with ExitStack() as stack:
         stack.enter_context(home.locked())
+        own(home.messages)
+        stack.enter_context(messages_to(home.messages))
         bound = stack.enter_context(_bound(settings.host, settings.port))
         store = Store.in_folder(home.path) if settings.state_url is None else Store.at(settings.state_url)
         supervisor = Supervisor(home, store, settings.spark)
