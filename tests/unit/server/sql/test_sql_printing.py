@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,3 +89,17 @@ def test_the_canonical_form_is_one_clause_a_line() -> None:
         """  TABLES (orders, "Odd", shop.*)\n"""
         """  WITH (snapshot.mode = 'never', "A.b" = '1')"""
     )
+
+
+@pytest.mark.parametrize("word", sorted(keywords()))
+def test_a_name_that_is_a_keyword_stays_a_name(word: str) -> None:
+    name = word.lower()
+    table = TableName(name, name)
+    statements: list[Statement] = [
+        CreateSources(name, tables=(table,)),
+        AlterSource(name, AddTables((TableName(None, name), table))),
+        AlterSource(name, DropTables((table,))),
+        DropSource((SourceName(name),)),
+        ShowCreateSource(name),
+    ]
+    assert parse(printed_all(statements)) == statements
