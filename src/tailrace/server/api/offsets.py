@@ -57,7 +57,7 @@ def get_offsets(supervisor: GetSupervisor, name: Name, response: Response) -> di
     found = supervisor.configuration(name)
     if supervisor.lake_home(name).source() is None:
         return {"offsets": []}
-    read = offsets.read(found.settings.lake, found.server)
+    read = offsets.read(found.settings.lake, server=found.server)
     response.headers["etag"] = f'"{read.version}"'
     return read.to_wire()
 
