@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
+from kafka_connect import KafkaConnect
+from kafka_connect_api import kafka_connect_api as api
 from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
 from tests.serving import CLASS, Served, config_for, serving
-
-requests = pytest.importorskip("requests")
 
 
 @pytest.fixture
@@ -20,9 +21,8 @@ def server(tmp_path: Path) -> Iterator[Served]:
 
 
 def test_kafka_connect_py_drives_a_connector_through_its_life(server: Served, database: str) -> None:
-    client = pytest.importorskip("kafka_connect", reason="kafka-connect-py is in the dev group").KafkaConnect
     execute(database, "create table t (id int primary key); insert into t values (1)")
-    connect = client(server.address)
+    connect = KafkaConnect(server.address)
     assert connect.get_cluster_info()["kafka_cluster_id"] == "tailrace"
     assert CLASS in [each["class"] for each in connect.list_connector_plugins()]
     assert connect.validate_connector_config(CLASS, config_for(database) | {"name": "shop"})["error_count"] == 0
@@ -53,7 +53,6 @@ def test_kafka_connect_py_drives_a_connector_through_its_life(server: Served, da
 
 
 def test_kafka_connect_api_drives_a_connector_through_its_life(server: Served, database: str) -> None:
-    api = pytest.importorskip("kafka_connect_api.kafka_connect_api", reason="kafka-connect-api is in the dev group")
     execute(database, "create table t (id int primary key); insert into t values (1)")
     port = int(server.address.rpartition(":")[2])
     cluster = api.Cluster(api.Api("127.0.0.1", port=port, protocol="http"))
