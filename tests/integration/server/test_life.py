@@ -25,11 +25,6 @@ def search(postgres: EmbeddedPostgres, examples: int, steps: int) -> None:
     )
 
 
-@pytest.mark.timeout(600)
-def test_a_short_life_with_crashes_loses_nothing(postgres: EmbeddedPostgres) -> None:
-    search(postgres, examples=1, steps=8)
-
-
 @pytest.mark.proof
 @pytest.mark.timeout(7200)
 def test_any_life_with_crashes_loses_nothing(postgres: EmbeddedPostgres) -> None:

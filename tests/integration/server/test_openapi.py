@@ -25,7 +25,7 @@ from tailrace.server.home import ServerHome
 from tailrace.server.store import Store
 from tailrace.server.supervisor import Supervisor
 
-EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "5"))
+EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "3"))
 NAME = "shop"
 
 

@@ -53,7 +53,7 @@ def ask(server: Process, sql: str, status: int | tuple[int, ...] = 200) -> Any:
 
 def jvms(server: Process) -> list[int]:
     children = psutil.Process(server.process.pid).children(recursive=True)
-    return [each.pid for each in children if each.name() == "java"]
+    return [each.pid for each in children if each.name() == "java" and each.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.proof
