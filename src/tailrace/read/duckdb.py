@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -51,6 +52,27 @@ def is_one_query(sql: str) -> bool:
     except duckdb.Error:
         return False
     return len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
+
+
+def table_functions(sql: str) -> set[str]:
+    """The functions that a query names in place of tables, at any depth. ValueError where that cannot be said, as of a
+    `pivot`."""
+    with duckdb.connect() as connection:
+        (parsed,) = connection.execute("select json_serialize_sql($1)", [sql]).fetchone() or ("null",)
+    found: set[str] = set()
+    tree = json.loads(parsed)
+    if not isinstance(tree, dict) or tree.get("error"):
+        raise ValueError("the query cannot be looked into")
+    waiting: list[Any] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if node.get("type") == "TABLE_FUNCTION":
+                found.add(str(node["function"]["function_name"]).lower())
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+    return found
 
 
 class DuckDBEngine:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from tailrace.connector.events import (
@@ -64,7 +65,7 @@ class Board:
 
     def of(self, name: str) -> Notes:
         with self._lock:
-            return self._notes.get(name) or Notes()
+            return deepcopy(self._notes.get(name)) or Notes()
 
     def now(self) -> float:
         return self._clock()

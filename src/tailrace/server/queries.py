@@ -19,7 +19,7 @@ from typing import Any
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.read.cut import Cut, cut
-from tailrace.read.duckdb import confine, connect, is_one_query
+from tailrace.read.duckdb import confine, connect, is_one_query, table_functions
 from tailrace.server._spark_queries import private_session, require_query
 from tailrace.server.errors import BusyError, RequestError, TimedOutError
 from tailrace.spark.session import LazySession
@@ -29,6 +29,8 @@ ANSWER_BYTES_MAX = 32 << 20
 MEMORY_BYTES_MAX = 1 << 30
 INTERRUPT_SECONDS = 0.2
 SQL_CHARACTERS_MAX = 100_000
+FUNCTIONS = frozenset({"generate_series", "range", "unnest"})
+"""In place of a table. Others run SQL from a text, or read with an extension that no confinement of DuckDB's holds."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,15 @@ class Queries:
             raise BusyError(f"{AT_ONCE} queries run already", "ask again when one has ended")
         try:
             return self._in_spark(home, query) if query.in_spark else self._in_duckdb(home, query)
+        except RecursionError:
+            raise RequestError("the query is nested too deeply", "ask in a simpler way") from None
         finally:
             self._free.release()
 
     def _in_duckdb(self, home: LakeHome, query: Query) -> Answer:
         if not is_one_query(query.sql):
             raise RequestError("only one query that reads can be asked", "send one select")
+        _require_tables_alone(query.sql)
         with connect() as connection:
             found = _cut(connection, home, query)
             for name in found.tables:
@@ -96,6 +101,15 @@ class Queries:
         context.setJobGroup(group, "a query of the server's", interruptOnCancel=True)
         with _limited(lambda: context.cancelJobGroup(group), query.seconds_max) as limit:
             return _answer(_cut(session, home, query), query, limit)
+
+
+def _require_tables_alone(sql: str) -> None:
+    try:
+        strange = table_functions(sql) - FUNCTIONS
+    except ValueError:
+        raise RequestError("only plain queries can be asked here", "send one select") from None
+    if strange:
+        raise RequestError(f"{', '.join(sorted(strange))} cannot be asked here", "name the lake's tables")
 
 
 class _Limit:

@@ -5,7 +5,7 @@ so after any crash the rows alone say what has to run. A new configuration names
 made from: of two that were made from the same one, the second is refused and nothing of it is stored.
 
     connectors   name, config as JSON, target, version
-    history      every config that a connector had, by version; also of connectors that are gone
+    history      every config that a connector had, by version; of connectors that are gone the versions alone
 """
 
 from __future__ import annotations
@@ -172,6 +172,8 @@ class Store:
             row = connection.execute(gone).first()
             if row is None:
                 raise NotFoundError.connector(name)
+            # Of a connector that is gone, its secrets are not kept.
+            connection.execute(update(_history).where(_history.c.name == name).values(config=None))
             connection.execute(insert(_history).values(_noted(name, row.version + 1, None)))
 
     def history(self, name: str) -> list[StoredConfig]:

@@ -34,7 +34,7 @@ from tailrace.spark.session import LazySession, session
 
 END_SECONDS = 60.0
 """How long a removal waits for a run to end."""
-NAME, DROP_ON_STOP = "name", "slot.drop.on.stop"
+NAME = "name"
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +75,7 @@ class Supervisor:
         """One for all connectors, started when the first of them needs it."""
         self._editing = threading.RLock()
         self._hosted: dict[str, Hosted] = {}
+        self._removing: set[str] = set()
         self._leaving: list[tuple[Hosted, Configuration | None]] = []
 
     def begin(self) -> None:
@@ -164,7 +165,7 @@ class Supervisor:
 
     def want(self, name: str, target: Target) -> None:
         """Stored when this returns; done soon after."""
-        self._find(name).want(target)
+        self._steady(name).want(target)
 
     @contextmanager
     def kept_stopped(self, name: str) -> Iterator[None]:
@@ -179,22 +180,25 @@ class Supervisor:
 
     def restart(self, name: str, *, only_failed: bool = False) -> ConnectorView:
         """Begin again, also after a definite error."""
-        hosted = self._find(name)
+        hosted = self._steady(name)
         if not only_failed or hosted.life.phase in (Phase.FAILED, Phase.WAITING):
             hosted.hear(RestartAsked())
         return self.view(name)
 
     def delete(self, name: str, *, drop: bool = False) -> list[str]:
-        """End it and forget it; its lake stays. What it made at the source stays too unless `drop`, or its own
-        configuration, says otherwise; that is dropped first, so that nothing is left there that no connector knows."""
-        hosted, stored = self._find(name), self._store.find(name)
-        dropped: list[str] = []
-        if drop or stored.config.get(DROP_ON_STOP, "").strip().lower() == "true":
-            dropped = self._drop(hosted, stored)
+        """End it and forget it; its lake stays. What it made at the source stays too, unless `drop`: then that goes
+        first, so that nothing is left there that no connector knows. Says what was dropped."""
         with self._editing:
-            self._store.remove(name)
-            del self._hosted[name]
-            self._leaving.append((hosted, self._readable(stored)))
+            hosted, stored = self._steady(name), self._store.find(name)
+            self._removing.add(name)
+        try:
+            dropped = self._drop(hosted, stored) if drop else []
+            with self._editing:
+                self._store.remove(name)
+                del self._hosted[name]
+                self._leaving.append((hosted, self._readable(stored)))
+        finally:
+            self._removing.discard(name)
         hosted.hear(Removed())
         hosted.wait_for_end(END_SECONDS)
         return dropped
@@ -205,6 +209,13 @@ class Supervisor:
         hosted = self._hosted.get(name)
         if hosted is None:
             raise NotFoundError.connector(name)
+        return hosted
+
+    def _steady(self, name: str) -> Hosted:
+        """One that is not being removed: until that has ended, its name is taken and nothing else is done to it."""
+        hosted = self._find(name)
+        if name in self._removing:
+            raise ConflictError(f"connector {name} is being removed", "wait until it is gone")
         return hosted
 
     def _host(self, stored: StoredConnector) -> None:
@@ -227,14 +238,18 @@ class Supervisor:
         if expected is not None and expected != stored.version:
             message = f"connector {stored.name} is at version {stored.version}, not {expected}"
             raise ConflictError(message, "read it again, then decide again")
+        hosted = self._steady(stored.name)
         self._check(stored.name, config)
         self._store.set_config(stored, config)
-        self._hosted[stored.name].hear(RestartAsked())
+        hosted.hear(RestartAsked())
         return self.view(stored.name)
 
     def _check(self, name: str, config: Mapping[str, str]) -> None:
         """That it can be read, and that no other connector has its lake or its slot."""
         found = self._read(StoredConnector(name, config, Target.STOPPED, 0))
+        if not found.settings.lake.is_absolute():
+            # The next server may be started elsewhere, and would begin another lake.
+            raise RequestError(f"lake.path {str(found.settings.lake)!r} is relative", "give the whole path, or none")
         if found.settings.spark not in (LOCAL_SPARK, self._spark_settings):
             raise RequestError(
                 "Spark is one for all connectors of a server", "leave spark.* out here: tailrace serve --spark-master"

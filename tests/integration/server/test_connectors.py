@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from tests.serving import CLASS, Served, config_for, serving
 
 import tailrace
 from tailrace.lake.home import LakeHome
+from tailrace.server.errors import ConflictError
+from tailrace.server.lifecycle import Target
+
+JSON = "application/json"
 
 
 @pytest.fixture
@@ -115,7 +120,51 @@ def test_what_is_wrong_is_answered_as_kafka_connect_does(server: Served, databas
     assert server.ask("PUT", "/connectors", status=405)["error_code"] == 405
     for name in ("", " ", ".", "..", "a/b", "a\\b", "a\nb", "x" * 256):
         server.ask("POST", "/connectors", {"name": name, "config": config}, 400)
+    relative = server.ask("POST", "/connectors", {"name": "two", "config": config | {"lake.path": "~/lake"}}, 400)
+    assert relative["message"].startswith("lake.path '~/lake' is relative")
     assert server.ask("GET", "/connectors") == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/connectors", '{"name": "z", "config": {"\\ud800": "\\udfff"}}'),
+        ("POST", "/connectors", '{"name": "\\ud800", "config": {}}'),
+        ("PUT", "/connectors/z/config", '{"\\ud800": "\\udfff"}'),
+        ("PUT", "/connectors/z/config", '{"database.hostname": "\\udfff"}'),
+        ("PATCH", "/connectors/stopped/config", '{"\\ud800": "\\udfff"}'),
+        ("PUT", f"/connector-plugins/{CLASS}/config/validate", '{"\\ud800": "\\udfff"}'),
+    ],
+)
+def test_text_that_is_none_is_answered_without_an_error_of_ours(
+    server: Served, database: str, method: str, path: str, body: str
+) -> None:
+    server.create("stopped", config_for(database), initial_state="STOPPED")
+    answer = server.ask(method, path, content=body.encode(), status=(200, 400), headers={"content-type": JSON})
+    assert answer.get("error_code", 400) == 400
+    assert server.ask("GET", "/connectors") == ["stopped"]
+
+
+def test_one_that_is_being_removed_keeps_its_name_until_it_is_gone(server: Served, database: str) -> None:
+    execute(database, "create table t (id int primary key)")
+    config = config_for(database)
+    server.create("o", config)
+    server.wait_for("o", "RUNNING")
+    supervisor = server.supervisor
+    with ThreadPoolExecutor(1) as pool, supervisor._hosted["o"].kept_stopped():
+        # Dropping waits for the run, which the lock that we hold keeps from ending.
+        removal = pool.submit(supervisor.delete, "o", drop=True)
+        wait_until(lambda: "o" in supervisor._removing, 10)
+        with pytest.raises(ConflictError, match="is being removed"):
+            supervisor.delete("o")
+        with pytest.raises(ConflictError, match="is being removed"):
+            supervisor.want("o", Target.RUNNING)
+        with pytest.raises(ConflictError, match="already exists"):
+            supervisor.create("o", config)
+    assert removal.result(60)
+    server.create("o", config | {"snapshot.mode": "when_needed"})
+    server.wait_for("o", "RUNNING")
+    server.ask("DELETE", "/connectors/o?drop_source=true", status=204)
 
 
 def test_a_put_makes_or_changes_and_of_two_editors_one_gets_a_conflict(server: Served, database: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic_core import PydanticSerializationError
 from starlette.exceptions import HTTPException
 
 from tailrace.configuration.reading import ConfigurationError
@@ -29,7 +30,9 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def answer(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"error_code": status, "message": message}, status, headers)
+    # What was sent may have letters that UTF-8 cannot write, and messages repeat it.
+    written = message.encode("utf-8", "backslashreplace").decode()
+    return JSONResponse({"error_code": status, "message": written}, status, headers)
 
 
 def explain_errors(app: FastAPI) -> None:
@@ -44,6 +47,12 @@ def explain_errors(app: FastAPI) -> None:
         # What was sent is not repeated: it may be a secret.
         found = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
         return answer(400, "; ".join(found))
+
+    # Nothing of ours is other than UTF-8: it was sent, and would now be stored or shown.
+    @app.exception_handler(PydanticSerializationError)
+    @app.exception_handler(UnicodeEncodeError)
+    def _no_text(_: Request, __: Exception) -> JSONResponse:
+        return answer(400, "the request has text that is not UTF-8\nhint: one half of a surrogate pair is no letter")
 
     @app.exception_handler(HTTPException)
     def _http(_: Request, error: HTTPException) -> JSONResponse:
