@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tailrace.errors import DefiniteError, ResyncError, TailraceError
 from tailrace.model.change import row_schema
+from tailrace.model.exact import EXACT, EXACT_TYPE, exact_of, padded, with_exact
 from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.door import (
@@ -254,9 +255,10 @@ def ready(table: TableId, found: Mapping[TableId, SourceTable], defined: Mapping
 
 def _staged(source: Source, point: WindowPoint, task: _Task) -> Staged:
     rows = size = 0
-    with pa.OSFile(str(task.path), "wb") as sink, pa.ipc.new_file(sink, row_schema(task.schema)) as writer:
+    shape = row_schema(task.schema).append(pa.field(EXACT, EXACT_TYPE))
+    with pa.OSFile(str(task.path), "wb") as sink, pa.ipc.new_file(sink, shape) as writer:
         for batch in source.read_chunk(point, task.chunk, task.schema):
-            writer.write_batch(batch)
+            writer.write_batch(padded(batch))
             rows += batch.num_rows
             size += batch.nbytes
     return Staged(task.path, rows, size)
@@ -265,4 +267,5 @@ def _staged(source: Source, point: WindowPoint, task: _Task) -> Staged:
 def read_staged(staged: Staged) -> pa.Table:
     """The rows of a chunk."""
     with pa.memory_map(str(staged.path)) as source:
-        return pa.ipc.open_file(source).read_all()
+        rows = pa.ipc.open_file(source).read_all()
+    return with_exact(rows, exact_of(rows))

@@ -43,14 +43,16 @@ from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import (
     TableInfo,
     append_only,
+    as_text,
     find_tables,
     list_tables,
     measured,
+    require_columns,
     schema_of,
 )
 from tailrace.source.postgres._connection import KeptConnection, explained, session
 from tailrace.source.postgres._definition import Definition as DefinitionOf
-from tailrace.source.postgres._definition import read_definitions
+from tailrace.source.postgres._definition import read_definitions, types_of
 from tailrace.source.postgres._identity import Identity, require_streaming, require_timeline, wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._mark import catalog_mark
@@ -59,6 +61,7 @@ from tailrace.source.postgres._publication import (
     drop_publication,
     ensure_publication,
     find_publication,
+    publications,
     require_publication,
     use_publication,
 )
@@ -82,7 +85,8 @@ class PostgresSource(Source):
     """One database of a Postgres server.
 
     `slot` and `publication` are those a person names, to be used and left alone; without them the source makes its own.
-    `append_only` are patterns for tables whose rows nothing identifies and which are copied by their inserts.
+    `append_only` are patterns for tables whose rows nothing identifies and which are copied by their inserts. `as_text`
+    are patterns for columns that are copied as Postgres's text, whatever their type.
     `signal_table` is sent whether or not it is copied, and copied only where a pattern gives its whole name.
     """
 
@@ -95,11 +99,13 @@ class PostgresSource(Source):
         publication: str | None = None,
         append_only: Sequence[str] = (),
         signal_table: str | None = None,
+        as_text: Sequence[str] = (),
     ) -> None:
         self._dsn = dsn
         self._slot = slot
         self._publication = publication
         self._append_only = list(append_only)
+        self._as_text = list(as_text)
         self._signals = SignalTable.named(signal_table) if signal_table is not None else None
         self._kept = KeptConnection(dsn)
 
@@ -114,6 +120,7 @@ class PostgresSource(Source):
             "publication": self._publication,
             "append_only": self._append_only,
             "signal_table": str(self._signals.table) if self._signals is not None else None,
+            "as_text": self._as_text,
         }
 
     def identify(self) -> Mapping[str, str]:
@@ -143,7 +150,9 @@ class PostgresSource(Source):
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
         exclude = without_signals(self._signals, include, exclude)
         with session(self._dsn) as conn:
-            return _source_tables(conn, append_only(list_tables(conn, include, exclude), self._append_only))
+            found = self._as_chosen(list_tables(conn, include, exclude))
+            require_columns(found, self._as_text)
+            return _source_tables(conn, found)
 
     def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
         with session(self._dsn) as conn:
@@ -156,12 +165,13 @@ class PostgresSource(Source):
             infos = self._found(conn, list(known))
             before = {info.relation: known[info.table] for info in infos}
             definitions = {oid: DefinitionOf.from_json(each) for oid, each in before.items() if each is not None}
+            types = {info.relation: types_of(info, definitions.get(info.relation)) for info in infos}
             found: dict[int, DefinitionOf] = {}
             for inserts, name in enumerate(publications(claim)):
                 keys = {info.relation: info.identity_key for info in infos if info.by_inserts == bool(inserts)}
-                found |= read_definitions(conn, name, keys, definitions, inserts=bool(inserts))
+                found |= read_definitions(conn, name, keys, definitions, types, inserts=bool(inserts))
         return {
-            info.table: replace(schema_of(info), definition=found[info.relation].to_json())
+            info.table: replace(schema_of(info, types[info.relation].rule), definition=found[info.relation].to_json())
             for info in infos
             if info.relation in found
         }
@@ -247,7 +257,12 @@ class PostgresSource(Source):
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
         stream = _capture.Stream(
-            self._dsn, claim["slot"], publications(claim), claim["timeline"], claim.get("gap_from")
+            self._dsn,
+            claim["slot"],
+            publications(claim),
+            claim["timeline"],
+            claim.get("gap_from"),
+            tuple(self._as_text),
         )
         _capture.run(stream, log, control)
 
@@ -336,7 +351,10 @@ class PostgresSource(Source):
             return _doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
 
     def _found(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[TableInfo]:
-        return append_only(find_tables(conn, set(tables)), self._append_only)
+        return self._as_chosen(find_tables(conn, set(tables)))
+
+    def _as_chosen(self, infos: Sequence[TableInfo]) -> list[TableInfo]:
+        return as_text(append_only(infos, self._append_only), self._as_text)
 
     def _identity(self) -> Identity:
         with session(self._dsn) as conn:
@@ -372,12 +390,6 @@ class PostgresSource(Source):
             if self._slot is not None:
                 require_slot_name(self._slot)
                 find_slot(conn, self._slot)
-
-
-def publications(claim: Claim) -> tuple[str, ...]:
-    """The one that sends every kind of change, then the one for inserts, if there is one."""
-    inserts = claim.get("inserts")
-    return (claim["publication"], inserts) if inserts else (claim["publication"],)
 
 
 def _source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:
