@@ -136,6 +136,11 @@ def types_of(info: TableInfo, known: Definition | None) -> Types:
     return Types(known.types.rule if known is not None else RULE, text)
 
 
+def renewed(definition: Definition) -> Definition:
+    """For a copy that is made now."""
+    return replace(definition, types=replace(definition.types, rule=RULE))
+
+
 def read_columns(conn: psycopg.Connection, keys: Mapping[int, Collection[str]]) -> dict[int, Definition]:
     """What the stream needs of some tables' definitions, by oid; `keys` has each table's identifying columns."""
     row = conn.execute(QUERIES["read_at"]).fetchone()

@@ -39,7 +39,6 @@ from tailrace.source.door import (
     wait_in_silence,
 )
 from tailrace.source.postgres import _capture, _chunks, _doctor, _keys, _pgoutput, _views
-from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import (
     TableInfo,
     append_only,
@@ -52,11 +51,11 @@ from tailrace.source.postgres._catalog import (
 )
 from tailrace.source.postgres._connection import KeptConnection, explained, session
 from tailrace.source.postgres._definition import Definition as DefinitionOf
-from tailrace.source.postgres._definition import read_definitions, types_of
+from tailrace.source.postgres._definition import read_definitions, renewed, types_of
 from tailrace.source.postgres._identity import Identity, require_streaming, require_timeline, wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._mark import catalog_mark
-from tailrace.source.postgres._problems import first_problems, problems
+from tailrace.source.postgres._problems import problems, source_tables
 from tailrace.source.postgres._publication import (
     drop_publication,
     ensure_publication,
@@ -152,11 +151,11 @@ class PostgresSource(Source):
         with session(self._dsn) as conn:
             found = self._as_chosen(list_tables(conn, include, exclude))
             require_columns(found, self._as_text)
-            return _source_tables(conn, found)
+            return source_tables(conn, found)
 
     def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
         with session(self._dsn) as conn:
-            found = _source_tables(conn, self._found(conn, tables))
+            found = source_tables(conn, self._found(conn, tables))
         return {each.table: each for each in found}
 
     def define(self, claim: Claim, known: Mapping[TableId, Definition | None]) -> dict[TableId, TableSchema]:
@@ -179,6 +178,10 @@ class PostgresSource(Source):
     def mark(self) -> str | None:
         # Updates of a table of which only inserts are sent show in the server's statistics alone.
         return None if self._append_only else self._kept.ask(catalog_mark)
+
+    @staticmethod
+    def renewed(definition: Definition) -> Definition:
+        return renewed(DefinitionOf.from_json(definition)).to_json()
 
     @staticmethod
     def why_copy(old: Definition, new: Definition) -> str | None:
@@ -390,8 +393,3 @@ class PostgresSource(Source):
             if self._slot is not None:
                 require_slot_name(self._slot)
                 find_slot(conn, self._slot)
-
-
-def _source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:
-    found = first_problems(infos, Rights.load(conn, infos))
-    return [SourceTable(schema_of(info), info.rows_estimated, found[info.table], info) for info in infos]
