@@ -34,6 +34,7 @@ from tailrace.lake.files import sync
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, UNCHANGED
+from tailrace.model.exact import EXACT, EXACT_TYPE, exact_of, lake_column, together
 from tailrace.model.following import steps
 from tailrace.model.key import key_of
 from tailrace.model.lake_types import arrow_type
@@ -83,11 +84,15 @@ class ParquetDraft:
 
 def _part(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
     found = list(batches)
-    return pa.Table.from_batches(found) if found else None
+    return together(found, found[0].schema) if found else None
 
 
 def _gathered(parts: list[pa.Table], shape: pa.Schema) -> pa.Table:
-    return pa.concat_tables([part.select(shape.names).cast(shape) for part in parts] or [shape.empty_table()])
+    """The rows of all parts, and the column for what their columns cannot hold where one has such a value."""
+    found = together(parts, shape)
+    rows = found.select(shape.names).cast(shape)
+    exact = exact_of(found)
+    return rows if exact is None else rows.append_column(_field(lake_column(shape.names)), exact)
 
 
 class ParquetTable:
@@ -158,7 +163,7 @@ class ParquetTable:
         base = self._read(number)
 
         def grown(parts: list[pa.Table]) -> tuple[list[Row], list[Row]]:
-            rows = [] if replaces_all else base.to_pylist()
+            rows = [] if replaces_all else _rows(base)
             return _grow(rows, [state for part in parts for state in part.to_pylist()], schema, tells_all=tells_all)
 
         def again(parts: list[pa.Table]) -> pa.Table | None:
@@ -167,7 +172,7 @@ class ParquetTable:
             return pa.Table.from_pylist(found, schema=shape) if found else None
 
         def commit(parts: list[pa.Table], carried: Stamp) -> int:
-            rows = [] if replaces_all else base.to_pylist()
+            rows = [] if replaces_all else _rows(base)
             states = [state for part in parts for state in part.to_pylist()]
             if is_growing:
                 folded = grown(parts)[0]
@@ -176,7 +181,7 @@ class ParquetTable:
             else:
                 folded = _count(rows, states, schema)
             self._interfere(base, number)
-            return self._commit(pa.Table.from_pylist(folded, schema=base.schema), carried, number)
+            return self._commit(_table(folded, base, schema), carried, number)
 
         return ParquetDraft(commit, stamp, again)
 
@@ -276,7 +281,7 @@ def _fold(base: dict[Key, Row], states: list[Row], schema: TableSchema, *, repla
             raise _drifted(schema, key, "is there already" if state[FRESH] else "is missing")
         rows.pop(key, None)
         if not state[DELETED]:
-            upserts[key] = {name: state[name] for name in schema.names} | _left_out(state, key, base, schema)
+            upserts[key] = _own(state, schema) | _left_out(state, key, base, schema)
     return list((rows | upserts).values())
 
 
@@ -294,7 +299,7 @@ def _grow(base: list[Row], states: list[Row], schema: TableSchema, *, tells_all:
         rows.pop(key, None)
         source = old.get(source_key)
         if not state[DELETED] and (source or not names):
-            rows[key] = {name: (source or {})[name] if name in names else state[name] for name in schema.names}
+            rows[key] = _own(state, schema) | _taken(state, source or {}, names)
         elif not state[DELETED] and (origin or tells_all):
             again.append({name: state[name] for name in schema.key})
     return list(rows.values()), again
@@ -309,13 +314,18 @@ def _count(base: list[Row], states: list[Row], schema: TableSchema) -> list[Row]
         if counts[key] + state[COUNT] < 0:
             raise _drifted(schema, key, "is there too few times" if counts[key] else "is missing")
         counts[key] += state[COUNT]
-    return [{name: rows[key][name] for name in schema.names} for key in counts.elements()]
+    return [_own(rows[key], schema) for key in counts.elements()]
 
 
 def _exact(row: Row, schema: TableSchema) -> Key:
-    """A row as Python compares it: floats as text, because NaN is not equal to itself and -0.0 is equal to 0.0."""
-    values = (row[name] for name in schema.names)
-    return tuple(repr(math.fabs(v) if math.isnan(v) else v) if isinstance(v, float) else v for v in values)
+    """A row as Python compares it: floats and arrays as text, because NaN is not equal to itself and -0.0 is equal to
+    0.0."""
+    values = (*(row[name] for name in schema.names), row.get(EXACT))
+    return tuple(repr(_one_nan(v)) if isinstance(v, float | list) else v for v in values)
+
+
+def _one_nan(value: Any) -> Any:
+    return math.fabs(value) if isinstance(value, float) and math.isnan(value) else value
 
 
 def _left_out(state: Row, key: Key, base: dict[Key, Row], schema: TableSchema) -> Row:
@@ -325,7 +335,32 @@ def _left_out(state: Row, key: Key, base: dict[Key, Row], schema: TableSchema) -
     old = key_of(origin, schema.key) if origin else key
     if names and old not in base:
         raise _drifted(schema, old, "is missing")
-    return {name: base[old][name] for name in names}
+    return _taken(state, base.get(old, {}), names)
+
+
+def _own(row: Row, schema: TableSchema) -> Row:
+    return {name: row[name] for name in schema.names} | {EXACT: row.get(EXACT)}
+
+
+def _taken(state: Row, old: Row, names: list[str]) -> Row:
+    """Some columns of an old row, and what those could not hold beside what the state's own cannot."""
+    if not names:
+        return {}
+    kept = [(name, text) for name, text in old.get(EXACT) or () if name in names]
+    exact = sorted([*kept, *(state.get(EXACT) or ())])
+    return {name: old[name] for name in names} | {EXACT: exact or None}
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    """With what columns cannot hold under one name, whatever the table calls it."""
+    names = [EXACT if pa.types.is_map(field.type) else field.name for field in table.schema]
+    return table.rename_columns(names).to_pylist()
+
+
+def _table(rows: list[Row], base: pa.Table, schema: TableSchema) -> pa.Table:
+    shape = pa.schema([base.schema.field(name) for name in schema.names])
+    found = pa.Table.from_pylist(rows, schema=shape.append(pa.field(EXACT, EXACT_TYPE)))
+    return _gathered([found], shape)
 
 
 def _drifted(schema: TableSchema, key: Key, what: str) -> ResyncError:

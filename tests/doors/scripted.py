@@ -158,6 +158,10 @@ class ScriptedSource:
         """A script cannot tell: the connector looks every time."""
 
     @staticmethod
+    def renewed(definition: Definition) -> Definition:
+        return definition
+
+    @staticmethod
     def why_copy(old: Definition, new: Definition) -> str | None:
         """Everything can be followed but another type, another key and what the script calls a rewrite."""
         if new["version"] <= old["version"]:

@@ -13,7 +13,7 @@ Publishing (MERGE) and live reads use this same function, so they cannot disagre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from tailrace.changes.ordering import ordered
 from tailrace.model.change import DELETED, FRESH, FROM, KEY, ORIGIN, PART, POS, SEQ, UNCHANGED
+from tailrace.model.exact import EXACT, exact_of, filled, with_exact
 from tailrace.model.key import key_codes
 
 
@@ -56,7 +57,7 @@ class _Sources:
 
 
 def compact(events: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """One row a key: the table's columns and `STATE_METADATA`.
+    """One row a key: the table's columns, `EXACT` where a state has such a value, and `STATE_METADATA`.
 
     Events stay where they are: what is sorted is their numbers, and only rows that become states are gathered.
     """
@@ -83,6 +84,7 @@ def _values(found: _Ordered, columns: Sequence[str], last: np.ndarray) -> pa.Tab
     arrays: list[Any] = []
     unresolved = np.zeros((len(last), len(columns)), bool)
     origin = np.full(len(last), -1, np.int64)
+    traced: dict[str, np.ndarray] = {}
     for index, name in enumerate(columns):
         in_key = key.type.get_field_index(name)
         if in_key >= 0:
@@ -92,13 +94,24 @@ def _values(found: _Ordered, columns: Sequence[str], last: np.ndarray) -> pa.Tab
         row = last
         if left_out is not None and left_out[:, index].any():
             sources = _trace(found, left_out[:, index])
-            row = sources.row[last]
+            row = traced[name] = sources.row[last]
             unresolved[:, index] = row < 0
             origin = np.where(row < 0, sources.origin[last], origin)
         arrays.append(found.taken(name, row))
-    table = pa.table(arrays, names=list(columns))
+    table = with_exact(pa.table(arrays, names=list(columns)), _exact(found, last, traced))
     table = table.append_column(UNCHANGED, _name_lists(unresolved, columns))
     return table.append_column(ORIGIN, found.taken(FROM, origin))
+
+
+def _exact(found: _Ordered, last: np.ndarray, traced: Mapping[str, np.ndarray]) -> pa.Array | None:
+    """What the states' columns cannot hold: of a column that was left out, from the event that gives its value."""
+    maps = exact_of(found.events)
+    if maps is None:
+        return None
+    own = found.taken(EXACT, last)
+    places = {name: np.where(rows < 0, len(maps), found.order[rows]) for name, rows in traced.items()}
+    # One row more than there are events: what the base gives is no event's.
+    return filled(own, places, pa.concat_arrays([maps, pa.nulls(1, maps.type)]), len(last))
 
 
 def _left_out(found: _Ordered, columns: Sequence[str]) -> np.ndarray | None:

@@ -18,6 +18,7 @@ from tailrace.log.playback import PLAYBACK, read
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.model.change import change_schema
+from tailrace.model.exact import together
 
 DECODE_BYTES = 16 << 20
 """Records are decoded in portions of about this size: many at once, but never all."""
@@ -27,7 +28,8 @@ RANGE_BYTES = 32 << 20
 def decode_ranges(
     log: Path, ranges: Iterable[ByteRange], after: int, upto: int, shape: TableShape, only: np.ndarray | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Typed changes of one table, as `change_schema(shape.target)` says; with `only`, of these transactions alone."""
+    """Typed changes of one table, as `change_schema(shape.target)` says, some with the columns of `model.exact`; with
+    `only`, of these transactions alone."""
     portion: list[pa.RecordBatch] = []
     weight = 0
     for each in ranges:
@@ -62,4 +64,4 @@ def changes_here(
         weight += batch.nbytes
         if weight > bytes_max:
             return None
-    return pa.Table.from_batches(found, change_schema(shape.target))
+    return together(found, change_schema(shape.target))

@@ -9,7 +9,7 @@ the new one, so events can be dealt out by key.
     FRESH      before this event the key had no row: an insert, or a row moved here
     FROM       the key this row had before, where the row moved and left columns out
     UNCHANGED  columns the source left out (unchanged TOAST values)
-    …          the table's columns; null in deletes
+    …          the table's columns, and `EXACT` where the changes have it; null in deletes
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.model.change import BEFORE, DELETED, EVENT_METADATA, FRESH, FROM, KEY, OP, PART, POS, SEQ, UNCHANGED
+from tailrace.model.exact import EXACT
 from tailrace.model.key import differs
 
 
@@ -30,6 +31,7 @@ def events(changes: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.
     Every change is an event where it stands, so its columns are not copied; what a row left behind under its old key
     comes after them.
     """
+    columns = [*columns, EXACT] if EXACT in changes.column_names else columns
     operations = changes.column(OP).combine_chunks()
     before = changes.column(BEFORE).combine_chunks()
     old = [pc.struct_field(before, [before.type.get_field_index(name)]) for name in key]

@@ -24,7 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
+from tailrace.model.exact import exact_of, filled, together, with_exact
 from tailrace.model.key import key_codes
+from tailrace.model.nested import replaced
 from tailrace.model.table import TableSchema
 
 
@@ -66,9 +68,11 @@ def reconciled(
     changed = _filled(states.filter(pa.array(is_there)), rows, filler[is_there])
     as_read = np.ones(rows.num_rows, bool)
     as_read[own[own >= 0]] = False
-    found = [rows.filter(pa.array(as_read)), changed.select(list(schema.names)).cast(rows.schema)]
+    plain = pa.schema([rows.schema.field(name) for name in schema.names])
+    changed = with_exact(changed.select(list(schema.names)).cast(plain), exact_of(changed))
+    found = [rows.filter(pa.array(as_read)), changed]
     unknown = states.filter(pa.array(is_unknown)).select(list(schema.key))
-    return Reconciled(_as_states(pa.concat_tables(found), schema), _among(unknown, wanted, schema))
+    return Reconciled(_as_states(together(found, plain), schema), _among(unknown, wanted, schema))
 
 
 def _among(keys: pa.Table, wanted: pa.Table | None, schema: TableSchema) -> pa.Table:
@@ -107,14 +111,16 @@ def _filled(states: pa.Table, rows: pa.Table, filler: np.ndarray) -> pa.Table:
     """The states with the columns that were left out, each from its row of the chunk."""
     left_out = states.column(UNCHANGED).combine_chunks()
     names, parents = pc.list_flatten(left_out), pc.list_parent_indices(left_out)
+    places: dict[str, np.ndarray] = {}
     for name in pc.unique(names).to_pylist():
         wants = np.zeros(states.num_rows, bool)
         wants[parents.filter(pc.equal(names, name)).to_numpy()] = True
+        places[name] = np.where(wants, filler, -1)
         values = rows.column(name).take(pa.array(filler[wants])).combine_chunks()
         index = states.schema.get_field_index(name)
         column = states.column(index).combine_chunks()
-        states = states.set_column(index, name, pc.replace_with_mask(column, pa.array(wants), values))
-    return states
+        states = states.set_column(index, name, replaced(column, wants, values))
+    return with_exact(states, filled(exact_of(states), places, exact_of(rows), states.num_rows))
 
 
 def _as_states(rows: pa.Table, schema: TableSchema) -> pa.Table:
@@ -122,7 +128,7 @@ def _as_states(rows: pa.Table, schema: TableSchema) -> pa.Table:
     no, count = pa.array(np.zeros(rows.num_rows, bool)), rows.num_rows
     key = pa.struct([rows.schema.field(name) for name in schema.key])
     return (
-        rows.select(list(schema.names))
+        with_exact(rows.select(list(schema.names)), exact_of(rows))
         .append_column(DELETED, no)
         .append_column(FRESH, no)
         .append_column(UNCHANGED, pa.nulls(count, pa.list_(pa.string())))

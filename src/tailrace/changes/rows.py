@@ -18,12 +18,14 @@ import pyarrow.compute as pc
 
 from tailrace.errors import ResyncError
 from tailrace.model.change import BEFORE, COUNT, OP, UNCHANGED, row_schema
+from tailrace.model.exact import EXACT_BEFORE, exact_of, together, with_exact
 from tailrace.model.row import row_codes
 from tailrace.model.table import TableSchema
 
 
 def row_counts(changes: pa.Table, schema: TableSchema) -> pa.Table:
-    """The table's columns and `COUNT`, a row for each different one. Truncates are left out."""
+    """The table's columns and `COUNT`, and `EXACT` where the changes have it; a row for each different one. Truncates
+    are left out."""
     shape = row_schema(schema)
     has_old = pc.is_in(changes.column(OP), pa.array(["u", "d"]))
     has_new = pc.is_in(changes.column(OP), pa.array(["c", "u"]))
@@ -33,7 +35,9 @@ def row_counts(changes: pa.Table, schema: TableSchema) -> pa.Table:
         raise ResyncError.of(schema.table, "an update or delete of it came without the whole row")
     fields = [pc.struct_field(old, [old.type.get_field_index(name)]) for name in shape.names]
     gone = pa.table(fields, schema=shape) if fields else shape.empty_table()
-    return added_up(pa.concat_tables([_counted(gone, -1), _counted(new.select(shape.names), 1)]))
+    gone = with_exact(gone, exact_of(changes.filter(has_old), EXACT_BEFORE))
+    added = with_exact(new.select(shape.names), exact_of(new))
+    return added_up(together([_counted(gone, -1), _counted(added, 1)], shape))
 
 
 def added_up(counts: pa.Table) -> pa.Table:

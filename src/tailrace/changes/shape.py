@@ -10,7 +10,8 @@ while others commit sees its own changes of shape at once, and they do not.
     its shape             old          A's                   A's
 
 Each record is decoded with its shape and brought to the target, the newest one. A column is recognised by its
-identity, not by its name.
+identity, not by its name. Its lake type is the target's, also where the shape in the log was written under another rule
+(`model.following.typed_like`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from tailrace.errors import DefiniteError, ResyncError
 from tailrace.log.reader import SchemaVersion
 from tailrace.log.record import Array
 from tailrace.model.change import BEFORE, UNCHANGED, Decode, WhyCopy, change_schema
-from tailrace.model.following import steps
+from tailrace.model.exact import EXACT, EXACT_BEFORE, exact_of, renamed, with_exact, without_exact
+from tailrace.model.following import steps, typed_like
 from tailrace.model.table import TableId, TableSchema
 
 
@@ -53,7 +55,7 @@ class TableShape:
         for index in np.unique(which):
             part = records.filter(pa.array(which == index)).combine_chunks()
             for batch in part.to_batches():
-                own = self.versions[index].schema
+                own = typed_like(self.versions[index].schema, self.target.columns)
                 _require_followable(own, self.target)
                 yield conform(self.decode_batch(batch, own), own, self.target)
 
@@ -134,7 +136,7 @@ def with_dropped(shape: TableShape) -> TableShape:
 def conform(batch: pa.RecordBatch, own: TableSchema, target: TableSchema) -> pa.RecordBatch:
     """Changes decoded with their own shape, with the target's columns; those their shape lacked are null."""
     wanted = change_schema(target)
-    if batch.schema.equals(wanted):
+    if without_exact(batch).schema.equals(wanted):
         return batch
     names = {column.identity: column.name for column in own.columns}
     sources = {column.name: names.get(column.identity, "") for column in target.columns}
@@ -145,7 +147,12 @@ def conform(batch: pa.RecordBatch, own: TableSchema, target: TableSchema) -> pa.
     for field in wanted:
         if field.name not in arrays:
             arrays[field.name] = _column(batch, sources.get(field.name, field.name), field.type)
-    return pa.RecordBatch.from_arrays([arrays[field.name] for field in wanted], schema=wanted)
+    found = pa.RecordBatch.from_arrays([arrays[field.name] for field in wanted], schema=wanted)
+    targets = {source: name for name, source in sources.items() if source}
+    for name in (EXACT, EXACT_BEFORE):
+        maps = exact_of(batch, name)
+        found = with_exact(found, None if maps is None else renamed(maps, targets), name)
+    return found
 
 
 def _renamed(lists: pa.ListArray, sources: dict[str, str]) -> pa.ListArray:

@@ -6,7 +6,7 @@ Publishing and live reads both start here, so they cannot disagree.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,8 @@ from tailrace.changes.states import events_of, states_of
 from tailrace.errors import TransientError
 from tailrace.log.reader import LogReader
 from tailrace.model.change import FRESH, OP, POS, SEQ, Decode
-from tailrace.model.table import TableId, TableSchema
+from tailrace.model.following import typed_like
+from tailrace.model.table import Column, TableId, TableSchema
 
 
 class Tail:
@@ -74,12 +75,19 @@ def _end_position(reader: LogReader, seq: int) -> int:
 
 
 def read_tail(
-    reader: LogReader, table: TableId, between: tuple[int, int], decode: Decode, relation: int | None = None
+    reader: LogReader,
+    table: TableId,
+    between: tuple[int, int],
+    decode: Decode,
+    relation: int | None = None,
+    present: Sequence[Column] = (),
 ) -> Tail | None:
-    """The table's compacted changes of transactions after < seq <= upto; None if there are none."""
+    """The table's compacted changes of transactions after < seq <= upto; None if there are none. They are typed as the
+    columns that are present."""
     shape = touched_shape(reader, table, between, decode, relation)
     if shape is None:
         return None
+    shape = replace(shape, target=typed_like(shape.target, present))
     changes = changes_here(reader, *between, shape)
     return Tail(shape, changes) if changes is not None and changes.num_rows else None
 

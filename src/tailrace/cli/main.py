@@ -79,6 +79,12 @@ AppendOnly = Annotated[
         help="Tables without key and replica identity whose rows are only added, as patterns. Repeatable.",
     ),
 ]
+AsText = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--as-text", metavar="PATTERN", help="Columns to copy as text: public.orders.placed_at, *.seats. Repeatable."
+    ),
+]
 SignalTable = Annotated[
     str | None,
     typer.Option(metavar="TABLE", help="Rows that are inserted into this table of the database are signals."),
@@ -124,6 +130,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     tables: Tables = None,
     exclude: Exclude = None,
     append_only: AppendOnly = None,
+    as_text: AsText = None,
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
     publish_every: PublishEvery = 1.0,
     publication: Annotated[str | None, typer.Option(help="Use this existing publication.")] = None,
@@ -174,8 +181,8 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             watermarking=watermarks,
         )
         options = {"slot": slot, "publication": publication, "signal_table": signal_table}
-        connector = Connector(settings, source_of(dsn, append_only=append_only or [], **options))
-        run_connector(connector, lake)
+        source = source_of(dsn, append_only=append_only or [], as_text=as_text or [], **options)
+        run_connector(Connector(settings, source), lake)
 
 
 class EngineName(StrEnum):
@@ -226,6 +233,7 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
     ] = None,
     keys: Annotated[int, typer.Option(help="How many differing keys to print for each table.", min=0)] = 20,
     append_only: AppendOnly = None,
+    as_text: AsText = None,
     signal_table: SignalTable = None,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once.", min=1)] = 16,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -250,7 +258,11 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
 
         spark = spark_settings(spark_master, spark_conf)
         settings = VerifySettings(lake, tuple(tables or ()), keys_max=keys, readers_max=readers, spark=spark)
-        run_verify(settings, source_of(dsn, append_only=append_only or [], signal_table=signal_table), as_json=json)
+        run_verify(
+            settings,
+            source_of(dsn, append_only=append_only or [], as_text=as_text or [], signal_table=signal_table),
+            as_json=json,
+        )
 
 
 @app.command()
@@ -287,6 +299,7 @@ def doctor(
     tables: Tables = None,
     exclude: Exclude = None,
     append_only: AppendOnly = None,
+    as_text: AsText = None,
     signal_table: SignalTable = None,
     watermarks: Watermarks = Watermarking.READ_ONLY,
 ) -> None:
@@ -298,7 +311,8 @@ def doctor(
         from tailrace.cli.doctor import render
         from tailrace.source.kinds import source_of
 
-        source = source_of(dsn, append_only=append_only or [], signal_table=signal_table).watermarked(watermarks)
+        source = source_of(dsn, append_only=append_only or [], as_text=as_text or [], signal_table=signal_table)
+        source = source.watermarked(watermarks)
         checks = source.examine(tables or [], exclude or [])
         render(checks, Console())
         if any(check.ok is False for check in checks):

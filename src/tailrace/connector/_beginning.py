@@ -16,6 +16,7 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeTable, TableVersion
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
+from tailrace.model.exact import is_ours
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.snapshot.growth import Growth
@@ -147,7 +148,7 @@ def _kept(beginning: Beginning, schema: TableSchema, start: Start) -> int | None
         return None
     named_in_cut = cut.tables[str(table)]
     is_same = version.stamp.is_of(named_in_cut) and named_in_cut.copy == start.copy - 1
-    columns = {(column.name, column.type) for column in stored.columns(version.number)}
+    columns = {(column.name, column.type) for column in stored.columns(version.number) if not is_ours(column)}
     has_shape = columns == {(column.name, column.type) for column in schema.columns}
     return cut.seq if is_same and has_shape else None
 

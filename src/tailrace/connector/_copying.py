@@ -223,7 +223,7 @@ class Copies:
         if record.definition is not None and self._condition(table) is not None:
             # Rows that stay are as this definition has them.
             return replace(record, state=state)
-        definition = schema.definition if schema else None
+        definition = self._how.source.renewed(schema.definition) if schema and schema.definition else None
         return replace(record, state=state, definition=definition, lacks_rows=self._lacks_rows(table))
 
     def _lacks_rows(self, table: TableId) -> bool:

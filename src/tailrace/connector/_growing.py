@@ -22,6 +22,7 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.door import Draft, Part, TableVersion, WritePart
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
+from tailrace.model.exact import is_ours
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableSchema
 from tailrace.snapshot.growth import Growth
@@ -106,7 +107,8 @@ class GrowingTable(LiveTable):
 
     def _require_shape(self, schema: TableSchema) -> None:
         """The rows were read in the table's shape. It has another one when the source changed it in between."""
-        found = {(column.name, column.type) for column in self.stored.columns(self.standing.version)}
+        present = self.stored.columns(self.standing.version)
+        found = {(column.name, column.type) for column in present if not is_ours(column)}
         if found != {(column.name, column.type) for column in schema.columns}:
             raise TransientError(f"{self.table} changed its shape while it was read", table=str(self.table))
 

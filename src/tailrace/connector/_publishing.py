@@ -16,6 +16,7 @@ from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.change import Decode, WhyCopy
 from tailrace.model.cut import CutTable
+from tailrace.model.following import typed_like
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.door import Definition
@@ -104,13 +105,18 @@ class LiveTable:
         between = (self.seq, upto)
         shape = touched_shape(reader, self.table, between, self.decode, self.relation)
         if shape is not None:
+            shape = replace(shape, target=self._typed(shape.target))
             require_same(shape, self.definition, self.why_copy)
             stamp = Stamp(position, self.relation, self.copy, upto)
             self._tried(lambda: self._publish(reader, upto, shape, stamp))
             failpoint("publish.table")
 
     def _evolve(self, schema: TableSchema) -> None:
-        self.standing = replace(self.standing, version=self.stored.evolve(schema))
+        self.standing = replace(self.standing, version=self.stored.evolve(self._typed(schema)))
+
+    def _typed(self, schema: TableSchema) -> TableSchema:
+        """With the lake types that the table has had since it was copied."""
+        return typed_like(schema, self.stored.columns(self.standing.version))
 
     def _tried(self, write: Callable[[], None]) -> None:
         """Again after a conflict: another writer optimised the table meanwhile, and nothing of ours is in it."""

@@ -6,23 +6,28 @@ So a change of shape is noticed even if it happened before the table's first cha
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tailrace.model.exact import is_ours, lake_column
 from tailrace.model.table import Column
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+_EXACT = "values that their columns cannot hold, as the source writes them (kept by tailrace)"
 _COMMENT = re.compile(r"(.*) \(column (\d+)\)", re.DOTALL)
 
 
 def comment(column: Column) -> str:
     """The comment of a source column's copy."""
-    return f"{column.source_type} (column {column.number})"
+    return _EXACT if is_ours(column) else f"{column.source_type} (column {column.number})"
 
 
 def described(name: str, lake_type: str, text: str) -> Column:
     """A lake column with what its comment says of the source's."""
+    if text == _EXACT:
+        return replace(lake_column(()), name=name)
     match = _COMMENT.fullmatch(text)
     source_type, number = (match.group(1), int(match.group(2))) if match else ("", 0)
     return Column(name, lake_type, source_type, number)

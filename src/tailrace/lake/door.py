@@ -125,7 +125,7 @@ class LakeTable(Protocol):
 
     def copy(self, schema: TableSchema, stamp: Stamp) -> Draft:
         """A version whose rows are the table's whole content and whose shape is the schema's. Creates the table where
-        there is none. Parts are written from rows."""
+        there is none. Parts are written from rows, of which some may have `EXACT` (`model.exact`)."""
         ...
 
     def publish(
@@ -145,6 +145,9 @@ class LakeTable(Protocol):
 
         Of a table without a key, a state is a row and its `COUNT`: so many more of it are there from now on, or fewer.
         Equal rows (`model.row`) are in one state of one part. The proof: the table has as many as go.
+
+        Where rows have `EXACT`, the table has it too, in a column that `columns` tells from the others. A state that
+        takes a column from an old row takes from there what that column could not hold.
 
         With `replaces_all` the states are the whole content from now on, and none may take a column from an old row.
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import xxhash
 
 from tailrace.lake.files import sync
+from tailrace.model.nested import as_binary, is_nested
 
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _FACTORS = (0xFF51AFD7ED558CCD, 0x9FB21C651E98DF25)
@@ -48,22 +49,43 @@ class KeyCodes:
         return cls(np.concatenate([part.first for part in parts]), np.concatenate(second) if second else None)
 
 
-def key_codes(columns: Sequence[pa.Array], *, whole_rows: bool = False) -> KeyCodes:
-    """A code for each key, whose parts are in the columns; for each row with `whole_rows`. No part of a key is null."""
+def key_codes(columns: Sequence[pa.Array], *, whole_rows: bool = False, exact: pa.Array | None = None) -> KeyCodes:
+    """A code for each key, whose parts are in the columns; for each row with `whole_rows`. No part of a key is null.
+
+    `exact` are the rows' maps (`model.exact`). A row without one has the code that it would have if there were none.
+    """
     if len(columns) == 1 and _is_whole_number(columns[0].type) and not whole_rows:
         return KeyCodes(_words(columns[0])[0], None)
     halves = [np.full(len(columns[0]), seed, np.uint64) for seed in _SEEDS]
     for column in columns:
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
-        for half, factor in zip(halves, _FACTORS, strict=True):
-            _mix(half, np.where(valid, np.uint64(1), _NULL_WORD), factor)
-        if _is_text(column.type):
-            _mix_text(halves, column.fill_null(b"" if pa.types.is_binary(column.type) else ""))
-        else:
-            for word in _words(column, whole_rows=whole_rows):
-                for half, factor in zip(halves, _FACTORS, strict=True):
-                    _mix(half, np.where(valid, word, np.uint64(0)), factor)
+        _mix_column(halves, column, whole_rows=whole_rows)
+    if exact is not None and exact.null_count < len(exact):
+        rows = np.flatnonzero(exact.is_valid().to_numpy(zero_copy_only=False))
+        some = [half[rows] for half in halves]
+        _mix_column(some, exact.take(pa.array(rows)), whole_rows=True)
+        for half, mixed in zip(halves, some, strict=True):
+            half[rows] = mixed
     return KeyCodes(halves[0], halves[1])
+
+
+def _mix_column(halves: Sequence[np.ndarray], column: pa.Array, *, whole_rows: bool) -> None:
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    for half, factor in zip(halves, _FACTORS, strict=True):
+        _mix(half, np.where(valid, np.uint64(1), _NULL_WORD), factor)
+    if is_nested(column.type):
+        column = as_binary(column, _element_words)
+    if _is_text(column.type):
+        _mix_text(halves, column.fill_null("" if pa.types.is_string(column.type) else b""))
+        return
+    for word in _words(column, whole_rows=whole_rows):
+        for half, factor in zip(halves, _FACTORS, strict=True):
+            _mix(half, np.where(valid, word, np.uint64(0)), factor)
+
+
+def _element_words(values: pa.Array) -> np.ndarray:
+    codes = key_codes([values], whole_rows=True)
+    assert codes.second is not None
+    return np.stack([codes.first, codes.second], axis=1)
 
 
 def _mix(half: np.ndarray, word: np.ndarray, factor: int) -> None:
@@ -77,7 +99,7 @@ def _is_whole_number(type_: pa.DataType) -> bool:
 
 
 def _is_text(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
+    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
 
 
 def _words(column: pa.Array, *, whole_rows: bool = False) -> list[np.ndarray]:
@@ -102,7 +124,8 @@ def _words(column: pa.Array, *, whole_rows: bool = False) -> list[np.ndarray]:
 
 def _mix_text(halves: Sequence[np.ndarray], column: pa.Array) -> None:
     """Mix in each value's length and bytes, eight bytes of every value at a time."""
-    offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1].astype(np.int64)
+    width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    offsets = np.frombuffer(column.buffers()[1], width)[column.offset :][: len(column) + 1].astype(np.int64)
     starts, lengths = offsets[:-1], np.diff(offsets)
     for half, factor in zip(halves, _FACTORS, strict=True):
         _mix(half, lengths.view(np.uint64), factor)

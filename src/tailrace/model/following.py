@@ -6,9 +6,11 @@ Whether it may, because old rows are what they would be, is for the source to sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tailrace.errors import ResyncError
+from tailrace.model.exact import is_ours, lake_column, ours
+from tailrace.model.lake_types import is_limited
 from tailrace.model.table import Column, TableSchema
 
 
@@ -27,7 +29,11 @@ class Steps:
 
 
 def steps(present: Sequence[Column], schema: TableSchema) -> Steps:
-    """From the columns that are present to the schema's. `ResyncError` where a copy cannot follow."""
+    """From the columns that are present to the schema's. `ResyncError` where a copy cannot follow.
+
+    The column for values that others cannot hold (`model.exact`) stays, under a name that no other column has.
+    """
+    exact, present = ours(present), [column for column in present if not is_ours(column)]
     wanted = {column.identity: column for column in schema.columns}
     kept = {column.identity: column for column in present if column.identity in wanted}
     for identity, before in kept.items():
@@ -37,8 +43,34 @@ def steps(present: Sequence[Column], schema: TableSchema) -> Steps:
     rename = {old.name: wanted[each].name for each, old in kept.items() if old.name != wanted[each].name}
     if set(rename.values()) & {column.name for column in kept.values()}:
         raise ResyncError.of(schema.table, "columns exchanged their names")
-    return Steps(
-        drop=tuple(column.name for column in present if column.identity not in wanted),
-        rename=rename,
-        add=tuple(column for column in schema.columns if column.identity not in kept),
-    )
+    drop = tuple(column.name for column in present if column.identity not in wanted)
+    if exact is not None:
+        _require_same_names(present, {*drop, *rename}, schema)
+        name = lake_column(schema.names).name
+        rename |= {exact.name: name} if exact.name != name else {}
+    return Steps(drop, rename, tuple(column for column in schema.columns if column.identity not in kept))
+
+
+def _require_same_names(present: Sequence[Column], moved: set[str], schema: TableSchema) -> None:
+    """Rows keep values of a column under its name. One that is another column's later would have them."""
+    for column in present:
+        if column.name in moved and is_limited(column.type):
+            reason = f"column {column.name} was renamed or dropped, and rows may keep values of it under its name"
+            raise ResyncError.of(schema.table, reason)
+
+
+def typed_like(schema: TableSchema, columns: Sequence[Column]) -> TableSchema:
+    """The schema with the lake types that these columns have, where they are the same columns of the same source types.
+
+    Which lake type a source's type has may depend on a person's choice, and on the version of Tailrace that made the
+    copy. Every value can be text, so a copy keeps the types that it was made with.
+    """
+    known = {column.identity: column for column in columns}
+
+    def typed(column: Column) -> Column:
+        other = known.get(column.identity, column)
+        is_same = other.source_type == column.source_type and "string" in (other.type, column.type)
+        return replace(column, type=other.type) if is_same and other.type != column.type else column
+
+    found = tuple(map(typed, schema.columns))
+    return schema if found == schema.columns else replace(schema, columns=found)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_ARRAY = re.compile(r"array<(.+)>")
 
 _ARROW_TYPES = {
     "boolean": pa.bool_(),
@@ -21,12 +22,26 @@ _ARROW_TYPES = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
+_LIMITED = ("decimal", "date", "timestamp", "timestamp_ntz", "array")
 
 
 def arrow_type(lake: str) -> Any:
-    """The Arrow type that carries a lake type."""
+    """The Arrow type that carries a lake type. KeyError for what is none."""
     decimal = _DECIMAL.fullmatch(lake)
     if decimal is not None:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    return _ARROW_TYPES[lake]
+    element = element_type(lake)
+    return _ARROW_TYPES[lake] if element is None else pa.list_(arrow_type(element))
+
+
+def element_type(lake: str) -> str | None:
+    """The lake type of an array's elements; None for any other type."""
+    array = _ARRAY.fullmatch(lake)
+    return array[1] if array is not None else None
+
+
+def is_limited(lake: str) -> bool:
+    """Whether a source's type of this lake type may have values that the lake type cannot hold (`model.exact`)."""
+    return re.split("[(<]", lake, maxsplit=1)[0] in _LIMITED

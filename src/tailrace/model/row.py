@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailrace.model.nested import as_binary, is_nested
+
 REPEATED_AT_ONCE = 64 << 10
 
 
@@ -29,11 +31,19 @@ def row_codes(columns: Sequence[Any]) -> tuple[Any, int]:
 
 
 def exact(values: Any) -> Any:
-    """An array whose values compare as the rows' do: a float is its bits, and NaN has one pattern of them."""
+    """An array whose values compare as the rows' do: a float is its bits, and NaN has one pattern of them. An array of
+    arrays is made of the numbers that their elements have here."""
+    if is_nested(values.type):
+        return as_binary(values, _numbered)
     if not pa.types.is_floating(values.type):
         return values
     one_nan = pc.if_else(pc.is_nan(values), pa.scalar(math.nan, values.type), values)
     return one_nan.view(pa.int64() if pa.types.is_float64(values.type) else pa.int32())
+
+
+def _numbered(values: Any) -> Any:
+    encoded = exact(values).dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, 1)
 
 
 def repeated(rows: Any, counts: Any) -> Iterator[Any]:

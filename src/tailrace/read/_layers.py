@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from tailrace.changes.moves import fill_moved
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED
+from tailrace.model.exact import EXACT, padded, with_exact
 from tailrace.model.row import repeated
 from tailrace.model.table import TableSchema
 
@@ -40,13 +41,19 @@ class Layers:
     gone: pa.Table
     """Rows of a table without a key, each once, with a `ROW` of its own: so many of them (`COUNT`) are in the base and
     no longer count. Rows are equal as in `model.row`."""
+    exact: str | None = None
+    """The column for values that others cannot hold (`model.exact`), if the base and the tail have one. A partial row
+    has the base row's texts of the columns in `UNCHANGED`, and its own."""
 
 
-def layers(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Table], pa.Table]) -> Layers:
-    """`rows_of` gives the base rows of some keys: a row that moved takes what it left out from its old one."""
+def layers(
+    states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Table], pa.Table], exact: str | None = None
+) -> Layers:
+    """`rows_of` gives the base rows of some keys: a row that moved takes what it left out from its old one. `exact` is
+    the base's column for what its others cannot hold; where it has none, no state does."""
     if not schema.key:
-        return _without_key(states, schema)
-    states = fill_moved(states, schema, rows_of)
+        return _without_key(_named(states, exact), schema, exact)
+    states = _named(fill_moved(states, schema, lambda keys: _renamed(rows_of(keys), exact, EXACT)), exact)
     upserts = states.filter(pc.invert(states.column(DELETED))).drop_columns([DELETED, FRESH, ORIGIN])
     is_partial = pc.is_valid(upserts.column(UNCHANGED))
     return Layers(
@@ -55,14 +62,25 @@ def layers(states: pa.Table, schema: TableSchema, rows_of: Callable[[pa.Table], 
         whole=upserts.filter(pc.invert(is_partial)).drop_columns([UNCHANGED]),
         partial=upserts.filter(is_partial),
         gone=states.slice(0, 0),
+        exact=exact,
     )
 
 
-def _without_key(states: pa.Table, schema: TableSchema) -> Layers:
+def _named(states: pa.Table, exact: str | None) -> pa.Table:
+    """The states with the base's columns."""
+    return _renamed(padded(states), EXACT, exact) if exact else with_exact(states, None)
+
+
+def _renamed(rows: pa.Table, old: str | None, new: str | None) -> pa.Table:
+    return rows.rename_columns([new if old == name and new else name for name in rows.column_names])
+
+
+def _without_key(states: pa.Table, schema: TableSchema, exact: str | None) -> Layers:
     counts = states.column(COUNT)
-    rows, none = states.select(list(schema.names)), states.slice(0, 0)
+    rows, none = states.select([*schema.names, *([exact] if exact else [])]), states.slice(0, 0)
     more = pc.greater(counts, 0)
     added = pa.Table.from_batches(repeated(rows.filter(more), counts.filter(more).to_numpy()), rows.schema)
     less = pc.less(counts, 0)
     gone = rows.filter(less).append_column(COUNT, pc.negate(counts.filter(less)))
-    return Layers((), none, added, none, gone.append_column(ROW, pa.array(range(gone.num_rows), pa.int64())))
+    gone = gone.append_column(ROW, pa.array(range(gone.num_rows), pa.int64()))
+    return Layers((), none, added, none, gone, exact)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import pyarrow as pa
+
 from tailrace.changes.shape import require_same
 from tailrace.changes.tail import Tail, read_tail
 from tailrace.errors import DefiniteError
@@ -13,6 +15,7 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.change import row_schema
 from tailrace.model.cut import CutTable, PublishedCut
+from tailrace.model.exact import EXACT_TYPE, exact_of, lake_column, ours
 from tailrace.model.following import steps
 from tailrace.model.table import Column, TableId
 from tailrace.model.table_state import TableRecord
@@ -65,35 +68,40 @@ class CutTables(Mapping[str, Frame]):
         path = self._home.table_path(table)
         stored = self._format.table(path)
         self._require(stored, name, named)
-        tail = self._tail(table, record, named)
+        present = stored.columns(named.version) if self._base.seq < self._seq else []
+        tail = self._tail(table, record, named, present)
         frame = self._engine.open(self._format, path, named.version, keep=self._base.seq < self._seq)
         if tail is None:
             return frame
-        start = self._followed(frame, stored.columns(named.version), tail)
-        over = layers(tail.states, tail.schema, lambda keys: self._engine.rows_of(start, keys))
+        is_odd = ours(present) is not None or exact_of(tail.states) is not None
+        exact = lake_column(tail.schema.names).name if is_odd else None
+        start = self._followed(frame, present, tail, exact)
+        over = layers(tail.states, tail.schema, lambda keys: self._engine.rows_of(start, keys), exact)
         return self._engine.laid_over(start, over)
 
-    def _tail(self, table: TableId, record: TableRecord, named: CutTable) -> Tail | None:
+    def _tail(self, table: TableId, record: TableRecord, named: CutTable, present: list[Column]) -> Tail | None:
         """What is to be laid over the version that the cut names."""
         # Another copy of the table may have another relation; then the newest one of that name counts.
         is_same_copy = record.copy == named.copy
         relation = record.relation if is_same_copy else None
-        tail = read_tail(self._reader, table, (self._base.seq, self._seq), self._source.decode, relation)
+        tail = read_tail(self._reader, table, (self._base.seq, self._seq), self._source.decode, relation, present)
         if tail is not None and is_same_copy:
             require_same(tail.shape, record.definition, self._source.why_copy)
         return tail
 
-    def _followed(self, frame: Frame, present: list[Column], tail: Tail) -> Frame:
-        """The base in the tail's shape. `ResyncError` where it cannot follow."""
+    def _followed(self, frame: Frame, present: list[Column], tail: Tail, exact: str | None) -> Frame:
+        """The base in the tail's shape, with the column `exact`. `ResyncError` where it cannot follow."""
         needed = steps(present, tail.schema)
         shape = row_schema(tail.schema)
+        if exact is not None:
+            shape = shape.append(pa.field(exact, EXACT_TYPE))
         if tail.truncated:
             return self._engine.of_arrow(shape.empty_table())
-        if not needed:
+        if not needed and (exact is None) == (ours(present) is None):
             return frame
         names = [column.name for column in present if column.name not in needed.drop]
         kept = {needed.rename.get(name, name): name for name in names}
-        return self._engine.shaped(frame, {name: kept.get(name) for name in tail.schema.names}, shape)
+        return self._engine.shaped(frame, {name: kept.get(name) for name in shape.names}, shape)
 
     def _require(self, stored: LakeTable, name: str, named: CutTable) -> None:
         """A definite error unless the lake has the very version that the cut names. Where the lake no longer knows its

@@ -126,7 +126,8 @@ class DuckDBEngine:
             found = found.union(self.of_arrow(over.whole).project(", ".join(map(quote, columns))))
         if over.partial.num_rows:
             completed = self._joined(frame, over.partial, over.key, "inner")
-            found = found.union(completed.project(", ".join(map(_newer_unless_left_out, columns))))
+            merged = [_merged(name) if name == over.exact else _newer_unless_left_out(name) for name in columns]
+            found = found.union(completed.project(", ".join(merged)))
         return found
 
     def _joined(self, base: DuckDBPyRelation, rows: pa.Table, key: Sequence[str], how: How) -> DuckDBPyRelation:
@@ -185,7 +186,17 @@ def _is_same(field: pa.Field) -> str:
     same = f"{one} is not distinct from {other}"
     if pa.types.is_floating(field.type):
         same += f" and ({one} = 0 and signbit({one})) is not distinct from ({other} = 0 and signbit({other}))"
+    if pa.types.is_list(field.type) and pa.types.is_floating(field.type.value_type):
+        same += f" and cast({one} as varchar) is not distinct from cast({other} as varchar)"
     return same
+
+
+def _merged(name: str) -> str:
+    """The newer row's texts, and the base row's of columns that were left out."""
+    base, newer = f"map_entries(base.{quote(name)})", f"map_entries(newer.{quote(name)})"
+    kept = f"list_filter({base}, lambda each: list_contains(newer.{quote(UNCHANGED)}, each.key))"
+    both = f"list_sort(list_concat(coalesce({kept}, []), coalesce({newer}, [])))"
+    return f"case when len({both}) > 0 then map_from_entries({both}) end as {quote(name)}"
 
 
 def _newer_unless_left_out(name: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
-from pyspark.sql.types import DataType, DoubleType, FloatType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, TimestampType
 
 from tailrace.lake.door import LakeFormat
 from tailrace.lake.frames import frame_of, spark_schema
@@ -105,8 +105,12 @@ class SparkEngine:
         same = [sf.col(f"base.{quote(name)}") == sf.col(f"newer.{quote(name)}") for name in over.key]
         left_out = {name: sf.array_contains(f"newer.{quote(UNCHANGED)}", name) for name in base.columns}
         columns = [
-            sf.when(left_out[name], sf.col(f"base.{quote(name)}")).otherwise(sf.col(f"newer.{quote(name)}")).alias(name)
-            for name in base.columns
+            _merged(name).alias(name)
+            if name == over.exact
+            else sf.when(is_left_out, sf.col(f"base.{quote(name)}"))
+            .otherwise(sf.col(f"newer.{quote(name)}"))
+            .alias(name)
+            for name, is_left_out in left_out.items()
         ]
         return base.alias("base").join(newer, same).select(columns)
 
@@ -141,10 +145,23 @@ class SparkEngine:
 def _is_same(name: str, type_: DataType) -> list[Column]:
     """Of two rows without a key; Spark itself takes -0.0 for 0.0, and NaN for NaN."""
     one, other = (sf.col(f"{side}.{quote(name)}") for side in ("base", "newer"))
+    if isinstance(type_, MapType):
+        one, other = sf.map_entries(one), sf.map_entries(other)
     same = [one.eqNullSafe(other)]
+    if isinstance(type_, ArrayType) and isinstance(type_.elementType, DoubleType | FloatType):
+        same.append(one.cast("string").eqNullSafe(other.cast("string")))
     if isinstance(type_, DoubleType | FloatType):
         same.append(_is_minus_zero(one).eqNullSafe(_is_minus_zero(other)))
     return same
+
+
+def _merged(name: str) -> Column:
+    """The newer row's texts, and the base row's of columns that were left out."""
+    nothing = sf.create_map().cast("map<string,string>")
+    left_out = sf.col(f"newer.{quote(UNCHANGED)}")
+    kept = sf.map_filter(f"base.{quote(name)}", lambda column, _: sf.array_contains(left_out, column))
+    both = sf.map_concat(sf.coalesce(kept, nothing), sf.coalesce(sf.col(f"newer.{quote(name)}"), nothing))
+    return sf.when(sf.size(both) > 0, both)
 
 
 def _is_minus_zero(value: Column) -> Column:

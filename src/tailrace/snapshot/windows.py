@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tailrace.errors import DefiniteError, ResyncError, TailraceError
 from tailrace.model.change import row_schema
+from tailrace.model.exact import EXACT, EXACT_TYPE, exact_of, padded, with_exact
 from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.door import (
@@ -290,9 +291,10 @@ def _staged(source: Source, point: WindowPoint, task: _Task) -> list[Staged]:
 def _written(path: Path, schema: TableSchema, batches: Iterator[pa.RecordBatch]) -> Staged:
     """The first of the batches, as many as are reconciled in one piece."""
     rows = size = 0
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, row_schema(schema)) as writer:
+    shape = row_schema(schema).append(pa.field(EXACT, EXACT_TYPE))
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, shape) as writer:
         for batch in batches:
-            writer.write_batch(batch)
+            writer.write_batch(padded(batch))
             rows, size = rows + batch.num_rows, size + batch.nbytes
             if size >= CHUNK_BYTES_MAX:
                 break
@@ -302,4 +304,5 @@ def _written(path: Path, schema: TableSchema, batches: Iterator[pa.RecordBatch])
 def read_staged(staged: Staged) -> pa.Table:
     """The rows of a chunk."""
     with pa.memory_map(str(staged.path)) as source:
-        return pa.ipc.open_file(source).read_all()
+        rows = pa.ipc.open_file(source).read_all()
+    return with_exact(rows, exact_of(rows))

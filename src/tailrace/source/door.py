@@ -254,13 +254,19 @@ class Source(Protocol):
         """The shapes of these tables, each with its definition, as they are now; one that is gone is missing.
 
         `known` are the definitions that their copies were made under, where there are copies; where nothing has moved
-        since, it is the known one that is returned."""
+        since, it is the known one that is returned. Columns have the lake types that those copies were made with."""
         ...
 
     def mark(self) -> str | None:
         """Cheap: another text whenever `tables`, `describe`, `unsent`, `prepare` or `define` could have more to say
         than when it was the same. What is committed before the call counts. None where the source cannot tell."""
         return None
+
+    @staticmethod
+    def renewed(definition: Definition) -> Definition:
+        """The same, for a copy that is begun now. `define` tells the shape of a copy that is there, whose columns may
+        have lake types that are chosen no more. Pure."""
+        return definition
 
     @staticmethod
     def why_copy(old: Definition, new: Definition) -> str | None:
@@ -309,7 +315,7 @@ class Source(Protocol):
         ...
 
     def read_chunk(self, point: SnapshotPoint, chunk: Chunk, schema: TableSchema) -> Iterator[Any]:
-        """The chunk's rows as record batches, `row_schema(schema)`. Runs on an executor.
+        """The chunk's rows as record batches, `row_schema(schema)`, some with `EXACT`. Runs on an executor.
 
         A transient error when the table was rewritten since the snapshot, which then does not show it any more; under a
         window also when another process keeps it locked, which says who does."""
@@ -319,7 +325,8 @@ class Source(Protocol):
     def decode(records: Any, schema: TableSchema) -> Any:
         """A batch of log records of one table and one shape as changes, `change_schema(schema)`, row for row.
 
-        A value that its lake type cannot hold exactly is a definite error, never null or a neighbouring value."""
+        A value that its lake type cannot hold exactly is null, and its text is in `EXACT`, or in `EXACT_BEFORE` where
+        it is the old row's (`model.exact`); in a key it is a definite error. It is never a neighbouring value."""
         ...
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tailrace.lake.door import Part, WritePart
 from tailrace.lake.frames import spark_schema
 from tailrace.model.change import row_schema
+from tailrace.model.exact import EXACT, EXACT_TYPE, padded
 from tailrace.model.table import TableSchema
 from tailrace.source.door import Chunk, SnapshotPoint, Source
 from tailrace.spark.task_errors import errors_sent
@@ -44,7 +45,7 @@ def copy_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema, write
 
 
 def read_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema) -> DataFrame:
-    """The chunks' rows, for who wants them in Spark.
+    """The chunks' rows, for who wants them in Spark, with a column `EXACT`.
 
     Lazy: the snapshot must live until the DataFrame is used.
     """
@@ -54,9 +55,10 @@ def read_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema) -> Da
         for batch in batches:
             for chunk in batch.column("item").to_pylist():
                 with errors_sent():
-                    yield from source.read_chunk(point, pickle.loads(chunk), schema)
+                    yield from map(padded, source.read_chunk(point, pickle.loads(chunk), schema))
 
-    return dealt_out(spark, plan.chunks, plan.tasks).mapInArrow(read, spark_schema(row_schema(schema)))
+    shape = row_schema(schema).append(pa.field(EXACT, EXACT_TYPE))
+    return dealt_out(spark, plan.chunks, plan.tasks).mapInArrow(read, spark_schema(shape))
 
 
 def tasks_at_once(spark: SparkSession) -> int | None:

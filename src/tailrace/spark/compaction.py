@@ -34,6 +34,7 @@ from tailrace.log.playback import read
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.model.change import FROM, KEY, POS, SEQ
+from tailrace.model.exact import exact_of, together
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableSchema
 from tailrace.spark.task_errors import errors_received, errors_sent
@@ -158,7 +159,7 @@ def _folder(schema: TableSchema, write: WritePart) -> Callable[[Batches], Iterat
         if blobs:
             with errors_sent():
                 tables = [pa.ipc.open_stream(blob.as_buffer()).read_all() for blob in blobs]
-                part = write(states_of(pa.concat_tables(tables), schema).to_batches())
+                part = write(states_of(together(tables, tables[0].schema), schema).to_batches())
             yield pa.RecordBatch.from_pydict({"part": pa.array([pickle.dumps(part)], pa.binary())})
 
     return fold
@@ -184,7 +185,8 @@ def _codes(keys: pa.ChunkedArray) -> np.ndarray:
 
 
 def _row_codes(rows: pa.Table, schema: TableSchema) -> np.ndarray:
-    return key_codes([rows.column(name).combine_chunks() for name in schema.names], whole_rows=True).first
+    columns = [rows.column(name).combine_chunks() for name in schema.names]
+    return key_codes(columns, whole_rows=True, exact=exact_of(rows)).first
 
 
 def _joined(old: np.ndarray, new: np.ndarray) -> _Meetings:

@@ -30,6 +30,7 @@ from tailrace.lake.frames import spark_schema
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.model.change import PREFIX, change_schema
+from tailrace.model.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, padded
 from tailrace.model.table import TableSchema
 from tailrace.source.kinds import source_class
 
@@ -143,7 +144,7 @@ class _LogParts:
             return iter(transactions(LogReader(self._log), partition.after, partition.upto).to_batches())
         changes = decode_ranges(self._log, [partition.byte_range], partition.after, partition.upto, self._shape)
         names = public_schema(self._shape.target).names
-        return (batch.rename_columns(names) for batch in changes)
+        return (padded(padded(batch), EXACT_BEFORE).rename_columns(names) for batch in changes)
 
 
 class _BatchReader(_LogParts, DataSourceReader):
@@ -198,7 +199,7 @@ def public_schema(schema: TableSchema) -> pa.Schema:
     """A table's changes as users see them; a definite error where a column of the table is called like one of ours."""
     taken = {name.lower(): name for name in schema.names}
     fields = []
-    for field in change_schema(schema):
+    for field in [*change_schema(schema), pa.field(EXACT, EXACT_TYPE), pa.field(EXACT_BEFORE, EXACT_TYPE)]:
         name = field.name.replace(PREFIX, "_", 1) if field.name.startswith(PREFIX) else field.name
         if name != field.name and name in taken:
             raise DefiniteError(

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import BinaryType, DataType, DoubleType, FloatType
+from pyspark.sql.types import ArrayType, BinaryType, DataType, DoubleType, FloatType
 
 from tailrace.lake.frames import quote
 from tailrace.verify.report import Difference, KeyDifference
@@ -120,8 +120,16 @@ def _parts(name: str, type_: DataType) -> list[Column]:
     value = sf.col(quote(name))
     parts = [value.isNull(), value]
     if isinstance(type_, DoubleType | FloatType):
-        parts.append((value == 0) & value.cast("string").startswith("-"))
+        parts.append(_is_minus_zero(value))
+    if isinstance(type_, ArrayType):
+        parts += [sf.size(value), sf.transform(value, lambda each: each.isNull())]
+        if isinstance(type_.elementType, DoubleType | FloatType):
+            parts.append(sf.transform(value, lambda each: sf.coalesce(_is_minus_zero(each), sf.lit(False))))
     return parts
+
+
+def _is_minus_zero(value: Column) -> Column:
+    return (value == 0) & value.cast("string").startswith("-")
 
 
 def _sums() -> list[Column]:

@@ -25,10 +25,14 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from tailrace.errors import DefiniteError, ResyncError, TailraceError
 from tailrace.lake.columns import lake_columns
+from tailrace.lake.frames import quote
 from tailrace.lake.home import LakeHome
+from tailrace.model.exact import EXACT, LAKE_TYPE, lake_column
+from tailrace.model.following import typed_like
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.read.cut import Cut, cut_as_it_lies
@@ -202,8 +206,10 @@ class Verification:
             return TableReport.not_compared(table, DefiniteError(f"it cannot be read: {first_line[:300]}"))
 
     def _compare_frame(self, judged: _Judged, frame: DataFrame, point: SnapshotPoint) -> TableReport:
-        schema = judged.found.schema
-        differences = shape_differences(lake_columns(frame.schema), schema.columns)
+        lake = lake_columns(frame.schema)
+        schema = typed_like(judged.found.schema, lake)
+        exact = lake_column(schema.names).name
+        differences = shape_differences([column for column in lake if column.name != exact], schema.columns)
         if differences and schema.definition != judged.known:
             raise DefiniteError("its columns have changed, and the lake has yet to follow", "run tailrace verify again")
         if differences:
@@ -212,7 +218,7 @@ class Verification:
         readers = max(1, self._settings.readers_max // self._settings.tables_in_parallel)
         plan = ChunkPlan(self._source, point, chunks, min(len(chunks), readers))
         rows = read_chunks(self._spark, plan, schema)
-        sides = Sides(rows, frame, schema.names, schema.key or schema.names)
+        sides = _sides(rows, frame, schema, exact)
         sums = checksums(sides)
         keys = differing_keys(sides, sums.differing, self._settings.keys_max) if sums.differing else DifferingKeys()
         verdict = Verdict.DIFFERENT if sums.differing else Verdict.EQUAL
@@ -230,6 +236,15 @@ def shape_differences(lake: Sequence[Column], source: Sequence[Column]) -> list[
         if there.get(name, type_) != type_
     ]
     return lost + added + typed
+
+
+def _sides(rows: DataFrame, frame: DataFrame, schema: TableSchema, exact: str) -> Sides:
+    """Both sides with what their columns cannot hold in a column `exact`, as entries: Spark compares no maps."""
+    kept = sf.col(quote(exact)) if exact in frame.columns else sf.lit(None).cast(LAKE_TYPE)
+    names = [sf.col(quote(name)) for name in schema.names]
+    lake = frame.select(*names, sf.array_sort(sf.map_entries(kept)).alias(exact))
+    source = rows.select(*names, sf.array_sort(sf.map_entries(sf.col(quote(EXACT)))).alias(exact))
+    return Sides(source, lake, (*schema.names, exact), schema.key or schema.names)
 
 
 def _group(table: TableId) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 from demo.compare import compare_tables
 from pyspark.sql import SparkSession
 from tests.engines import assert_same_in_duckdb
@@ -40,11 +41,16 @@ def _assert_equal(dsn: str, lake: Path, tables: Sequence[str], spark: SparkSessi
     with connect() as connection:
         cut = tailrace.cut(connection, lake, published=published, register=False)
         found = {table: cut.tables[table].to_arrow_table() for table in tables}
-    assert {table: sorted(rows.column_names) for table, rows in found.items()} == _columns(dsn, tables)
+    assert {table: _own_columns(rows) for table, rows in found.items()} == _columns(dsn, tables)
     assert [each for each in compare_tables(dsn, found) if not each.equal] == []
     if spark is not None:
         in_spark = tailrace.cut(spark, lake, published=published, register=False)
         assert_same_in_duckdb(in_spark, lake, list(tables), published=published)
+
+
+def _own_columns(rows: pa.Table) -> list[str]:
+    """But for the one that keeps values which the others cannot hold."""
+    return sorted(field.name for field in rows.schema if not pa.types.is_map(field.type))
 
 
 def _columns(dsn: str, tables: Sequence[str]) -> dict[str, list[str]]:

@@ -26,6 +26,8 @@ TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (pa.decimal128(20, 2), st.sampled_from([Decimal("0.00"), Decimal("-1.00"), Decimal("1e15")])),
     (pa.bool_(), st.booleans()),
     (pa.date32(), st.sampled_from([date(1, 1, 1), date(1970, 1, 1), date(9999, 12, 31)])),
+    (pa.list_(pa.int32()), st.lists(st.none() | st.integers(0, 2), max_size=2)),
+    (pa.list_(pa.string()), st.lists(st.none() | st.sampled_from(["", "a", "ab"]), max_size=2)),
     (pa.timestamp("us"), st.sampled_from([datetime(1, 1, 1), datetime(2024, 1, 1), datetime(2024, 1, 1, 0, 0, 0, 1)])),
 ]
 

@@ -10,17 +10,17 @@ Runs in this process or on an executor.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from tailrace.lake.delta._folding import Action, Part, drifted, gone_at
+from tailrace.lake.delta._folding import Action, Part, RowsWriter, drifted, gone_at
 from tailrace.lake.delta._locating import Locator, Places
 from tailrace.lake.delta._metadata import Field
-from tailrace.lake.delta._rows import write_rows
 from tailrace.model.change import COUNT
+from tailrace.model.exact import exact_of, with_exact
 from tailrace.model.row import repeated
 from tailrace.model.table import TableSchema
 
@@ -31,6 +31,7 @@ class CountsWriter:
 
     table: Path
     fields: tuple[Field, ...]
+    exact: Field
     schema: TableSchema
     locator: Locator
     files: tuple[Action, ...] | None
@@ -41,18 +42,18 @@ class CountsWriter:
             return Part()
         counts = pa.Table.from_batches(found).combine_chunks()
         more = counts.column(COUNT).to_numpy()
-        rows = counts.select(list(self.schema.names))
+        rows = with_exact(counts.select(list(self.schema.names)), exact_of(counts))
         gone = self._gone(rows.filter(pa.array(more < 0)), -more[more < 0])
         new = repeated(rows.filter(pa.array(more > 0)), more[more > 0])
-        added = write_rows(self.table, new, self.fields)
-        return Part((added,) if added else (), gone)
+        return replace(RowsWriter(self.table, self.fields, self.exact)(new), gone=gone)
 
     def _gone(self, rows: pa.Table, wanted: np.ndarray) -> dict[str, bytes]:
         """So many positions of each row."""
         if not rows.num_rows:
             return {}
         files = self.files or ()
-        places = self.locator.find([rows.column(name).combine_chunks() for name in self.schema.names], files)
+        columns = [rows.column(name).combine_chunks() for name in self.schema.names]
+        places = self.locator.find(columns, files, exact_of(rows))
         present = places.counts(rows.num_rows)
         if (present < wanted).any():
             wrong = {"is missing": present == 0, "is there too few times": (present > 0) & (present < wanted)}

@@ -34,6 +34,8 @@ class DeltaDraft:
     log: CommitLog
     base: Contents | None
     metadata: Metadata
+    widened: Metadata
+    """The same, with the column for values that others cannot hold; taken where a part has one."""
     stamp: Stamp
     operation: str
     replaces_all: bool
@@ -47,7 +49,8 @@ class DeltaDraft:
         parts = list(parts)
         self._require_written(parts)
         failpoint("delta.rows")
-        actions = [*shape_actions(self.base, self.metadata), *self._removed(), *self._changed(parts)]
+        metadata = self.widened if any(part.has_exact for part in parts) else self.metadata
+        actions = [*shape_actions(self.base, metadata), *self._removed(), *self._changed(parts)]
         actions += [{"add": add} for part in parts for add in part.added]
         version = self.base.version + 1 if self.base else 0
         failpoint("delta.vectors")

@@ -10,8 +10,9 @@ Runs in this process or on an executor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from tailrace.lake.delta._metadata import Field
 from tailrace.lake.delta._rows import read_at, write_rows
 from tailrace.lake.delta._vectors import located, vector_at
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
+from tailrace.model.exact import EXACT, exact_of, filled, with_exact
+from tailrace.model.lake_types import is_limited
+from tailrace.model.nested import replaced
 from tailrace.model.table import TableSchema
 
 SHOWN_KEYS = 3
@@ -42,18 +46,37 @@ class Part:
     """Rows that no longer count, by the path of their file: a serialized deletion vector."""
     again: pa.Table | None = None
     """Keys that have to be read again."""
+    has_exact: bool = False
+    """Some of its rows have values that their columns cannot hold: the table needs the column for those."""
 
 
 @dataclass(frozen=True)
 class RowsWriter:
-    """Writes rows as they come."""
+    """Writes rows as they come. From the first one on that needs the column `exact`, into another file."""
 
     table: Path
     fields: tuple[Field, ...]
+    exact: Field
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Part:
-        added = write_rows(self.table, batches, self.fields)
-        return Part((added,) if added else ())
+        coming, odd = iter(batches), list[pa.RecordBatch]()
+
+        def plain() -> Iterator[pa.RecordBatch]:
+            for batch in coming:
+                if exact_of(batch) is not None:
+                    odd.append(batch)
+                    return
+                yield batch
+
+        added = write_rows(self.table, plain(), self.fields)
+        if not odd:
+            return Part((added,) if added else ())
+        rest = (self._named(batch) for batch in itertools.chain(odd, coming))
+        also = write_rows(self.table, rest, (*self.fields, self.exact))
+        return Part(tuple(each for each in (added, also) if each), has_exact=True)
+
+    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.rename_columns([self.exact.name if name == EXACT else name for name in batch.schema.names])
 
 
 @dataclass(frozen=True)
@@ -62,6 +85,7 @@ class StatesWriter:
 
     table: Path
     fields: tuple[Field, ...]
+    exact: Field
     schema: TableSchema
     locator: Locator
     files: tuple[Action, ...] | None
@@ -71,10 +95,11 @@ class StatesWriter:
         if states is None or not states.num_rows:
             return Part()
         if self.files is None:
-            return Part(self._write(states))
+            return self._write(states)
         places = self._find(states, self.schema.key)
         states, again = self._fitting(states, places)
-        return Part(self._write(self._fill(states, places)), gone_at(places, self.files), again)
+        written = self._write(self._fill(states, places))
+        return replace(written, gone=gone_at(places, self.files), again=again)
 
     def _find(self, rows: pa.Table, key: Sequence[str]) -> Places:
         assert self.files is not None
@@ -118,20 +143,27 @@ class StatesWriter:
     def _filled(self, states: pa.Table, partial: np.ndarray, files: np.ndarray, positions: np.ndarray) -> pa.Table:
         assert self.files is not None
         left_out = states.column(UNCHANGED).combine_chunks()
+        wanted: dict[str, np.ndarray] = {}
         for name in pc.unique(pc.list_flatten(left_out)).to_pylist():
             wants = np.zeros(states.num_rows, bool)
             wants[pc.list_parent_indices(left_out).filter(pc.equal(pc.list_flatten(left_out), name))] = True
             wants &= partial
-            values = self._values(name, np.flatnonzero(wants), files, positions)
+            wanted[name] = wants
+            field = next(each for each in self.fields if each.name == name)
+            values = self._values(field, np.flatnonzero(wants), files, positions)
             index = states.schema.get_field_index(name)
             column = states.column(index).combine_chunks()
-            states = states.set_column(index, name, pc.replace_with_mask(column, pa.array(wants), values))
-        return states
+            states = states.set_column(index, name, replaced(column, wants, values))
+        if not any(is_limited(each.type) for each in self.fields if each.name in wanted):
+            return states
+        old = self._values(self.exact, np.flatnonzero(partial), files, positions)
+        place = np.cumsum(partial) - 1
+        places = {name: np.where(wants, place, -1) for name, wants in wanted.items()}
+        return with_exact(states, filled(exact_of(states), places, old, states.num_rows))
 
-    def _values(self, name: str, rows: np.ndarray, files: np.ndarray, positions: np.ndarray) -> pa.Array:
+    def _values(self, wanted: Field, rows: np.ndarray, files: np.ndarray, positions: np.ndarray) -> pa.Array:
         """One column of the old rows."""
         assert self.files is not None
-        wanted = next(each for each in self.fields if each.name == name)
         order = np.argsort(files[rows], kind="stable")
         parts = []
         for number in np.unique(files[rows]).tolist():
@@ -143,11 +175,10 @@ class StatesWriter:
             pa.chunked_array([chunk for part in parts for chunk in part.chunks]).take(pa.array(back)).combine_chunks()
         )
 
-    def _write(self, states: pa.Table) -> tuple[Action, ...]:
+    def _write(self, states: pa.Table) -> Part:
         chosen = self._in_order(states, np.flatnonzero(~states.column(DELETED).to_numpy()))
-        rows = states.select(list(self.schema.names)).take(pa.array(chosen))
-        added = write_rows(self.table, rows.to_batches(), self.fields)
-        return (added,) if added else ()
+        rows = with_exact(states.select(list(self.schema.names)), exact_of(states)).take(pa.array(chosen))
+        return RowsWriter(self.table, self.fields, self.exact)(rows.to_batches())
 
     def _in_order(self, states: pa.Table, chosen: np.ndarray) -> np.ndarray:
         """Some rows by their key."""

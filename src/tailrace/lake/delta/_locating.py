@@ -59,11 +59,15 @@ class Places:
 class Locator:
     """Finds keys in the files of one version. Goes to executors without what it remembers."""
 
-    def __init__(self, table: Path, key: Sequence[Field], *, whole_rows: bool = False) -> None:
+    def __init__(
+        self, table: Path, key: Sequence[Field], *, whole_rows: bool = False, exact: Field | None = None
+    ) -> None:
         self._table = table
         self._key = tuple(key)
         self.whole_rows = whole_rows
         """The key is all columns of a table that has none."""
+        self.exact = exact if whole_rows else None
+        """Where files have what those columns cannot hold, if any has."""
         self._remembered: OrderedDict[str, KeyIndex] = OrderedDict()
         self._checked: dict[str, str] = {}
 
@@ -75,12 +79,16 @@ class Locator:
         """The key's columns, as the files call them."""
         return [field.physical for field in self._key]
 
-    def is_for(self, key: Sequence[Field], *, whole_rows: bool) -> bool:
-        return ([each.physical for each in key], whole_rows) == (self.physical, self.whole_rows)
+    def is_for(self, key: Sequence[Field], *, whole_rows: bool, exact: Field | None) -> bool:
+        return (
+            [each.physical for each in key] == self.physical
+            and whole_rows == self.whole_rows
+            and (not whole_rows or exact == self.exact)
+        )
 
-    def find(self, columns: Sequence[pa.Array], files: Sequence[Action]) -> Places:
-        """Every live row that has a wanted key; `columns` are the keys' parts."""
-        codes = key_codes(columns, whole_rows=self.whole_rows)
+    def find(self, columns: Sequence[pa.Array], files: Sequence[Action], exact: pa.Array | None = None) -> Places:
+        """Every live row that has a wanted key; `columns` are the keys' parts, and `exact` what these cannot hold."""
+        codes = key_codes(columns, whole_rows=self.whole_rows, exact=exact)
         bounds = _Bounds(columns[0], self._key[0].type)
         found = [(np.empty(0, np.int64),) * 3]
         for number, add in enumerate(files):
@@ -154,8 +162,11 @@ class Locator:
         if not self.whole_rows:
             return KeyIndex.of(read_columns(path, self._key))
         # All columns of a file at once would be too much.
-        batches = read_batches(path, self._key, np.empty(0, np.int64))
-        parts = [key_codes(batch.columns, whole_rows=True) for batch in batches]
+        fields, count = [*self._key, *([self.exact] if self.exact else [])], len(self._key)
+        parts = [
+            key_codes(batch.columns[:count], whole_rows=True, exact=batch.columns[count] if self.exact else None)
+            for batch in read_batches(path, fields, np.empty(0, np.int64))
+        ]
         return KeyIndex.of_codes(KeyCodes.joined(parts))
 
     def _key_name(self) -> str:

@@ -1,6 +1,9 @@
 """A Delta table's own description of itself: its columns, its properties, and the features a writer must know.
 
 With column mapping a column has a name for people, which a rename changes, and one in the files, which stays.
+
+A table has the column for values that others cannot hold (`model.exact`) from the first version on that has such a
+value. Its name in the files is chosen before any is written, by `with_exact`.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.columns import comment, described
 from tailrace.lake.delta._json import text_of
 from tailrace.lake.delta._names import properties
+from tailrace.model.exact import LAKE_TYPE, is_ours, lake_column
 from tailrace.model.following import Steps
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.lake_types import arrow_type, element_type
 from tailrace.model.table import Column, TableId, TableSchema
 
 _ID = "delta.columnMapping.id"
@@ -28,6 +32,7 @@ _MAX_ID = "delta.columnMapping.maxColumnId"
 _VECTORS = "delta.enableDeletionVectors"
 _DELTA_TYPES = {"smallint": "short", "int": "integer", "bigint": "long"}
 _LAKE_TYPES = {delta: lake for lake, delta in _DELTA_TYPES.items()}
+_MAP = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
 _BASIC = ("columnMapping", "deletionVectors", "timestampNtz")
 PROTOCOL = {
     "minReaderVersion": 3,
@@ -124,6 +129,22 @@ class Metadata:
         """Whether rows may be deleted by a deletion vector; else their file is written again without them."""
         return self.configuration.get(_VECTORS) == "true"
 
+    @property
+    def exact(self) -> Field | None:
+        """The column for values that others cannot hold."""
+        return next((field for field in self.fields if is_ours(field.column)), None)
+
+    @property
+    def source_fields(self) -> tuple[Field, ...]:
+        """The others."""
+        return tuple(field for field in self.fields if not is_ours(field.column))
+
+    def with_exact(self) -> Metadata:
+        """With that column."""
+        if self.exact is not None:
+            return self
+        return self.changed(Steps(add=(lake_column(field.name for field in self.fields),)))
+
     def field(self, name: str) -> Field:
         return next(field for field in self.fields if field.name == name)
 
@@ -176,17 +197,31 @@ _COLUMN_DEMANDS = ("delta.invariants", "delta.generationExpression", "delta.iden
 
 def _field(raw: Mapping[str, Any]) -> Field:
     metadata = raw["metadata"]
+    return Field(raw["name"], metadata.get(_PHYSICAL, raw["name"]), metadata.get(_ID, 0), _lake_type(raw["type"]), raw)
+
+
+def _lake_type(delta: Any) -> str:
+    match delta:
+        case str():
+            return _LAKE_TYPES.get(delta, delta)
+        case {"type": "array", "elementType": str() as element}:
+            return f"array<{_LAKE_TYPES.get(element, element)}>"
+        case {"type": "map", "keyType": "string", "valueType": "string"}:
+            return "map<string,string>"
     # A type that is not one of ours is a user's column: it has a name, and our rows have no value for it.
-    type_ = raw["type"] if isinstance(raw["type"], str) else "string"
-    return Field(
-        raw["name"], metadata.get(_PHYSICAL, raw["name"]), metadata.get(_ID, 0), _LAKE_TYPES.get(type_, type_), raw
-    )
+    return "string"
+
+
+def _delta_type(lake: str) -> Any:
+    element = element_type(lake)
+    if element is not None:
+        return {"type": "array", "elementType": _DELTA_TYPES.get(element, element), "containsNull": True}
+    return _MAP if lake == LAKE_TYPE else _DELTA_TYPES.get(lake, lake)
 
 
 def _new_field(column: Column, number: int) -> Field:
     metadata = {"comment": comment(column), _ID: number, _PHYSICAL: f"col-{uuid.uuid4()}"}
-    type_ = _DELTA_TYPES.get(column.type, column.type)
-    return _field({"name": column.name, "type": type_, "nullable": True, "metadata": metadata})
+    return _field({"name": column.name, "type": _delta_type(column.type), "nullable": True, "metadata": metadata})
 
 
 def _renamed(field: Field, names: Mapping[str, str]) -> Field:

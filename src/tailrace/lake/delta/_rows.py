@@ -20,6 +20,7 @@ from tailrace.lake.delta._damage import noticed
 from tailrace.lake.delta._json import text_of
 from tailrace.lake.delta._metadata import Field
 from tailrace.model.lake_types import arrow_type
+from tailrace.model.nested import is_nested
 
 ROW_GROUP_ROWS = 256 << 10
 STATISTICS_COLUMNS_MAX = 32
@@ -95,7 +96,7 @@ def statistics(written: Any, fields: Sequence[Field]) -> dict[str, Any]:
     """What lets a reader skip a file, as Delta writes it."""
     groups = [written.row_group(number) for number in range(written.num_row_groups)]
     found: dict[str, Any] = {"numRecords": written.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
-    for index, field in enumerate(fields[:STATISTICS_COLUMNS_MAX]):
+    for index, field in _plain_columns(fields):
         columns = [group.column(index).statistics for group in groups]
         if any(each is None or not each.has_null_count for each in columns):
             continue
@@ -108,6 +109,16 @@ def statistics(written: Any, fields: Sequence[Field]) -> dict[str, Any]:
         if low is not None and high is not None:
             found["minValues"][field.physical], found["maxValues"][field.physical] = low, high
     return {**found, "tightBounds": True}
+
+
+def _plain_columns(fields: Sequence[Field]) -> Iterator[tuple[int, Field]]:
+    """The columns that have statistics, and their numbers in a file, where a map is two columns."""
+    index = 0
+    for field in fields[:STATISTICS_COLUMNS_MAX]:
+        type_ = arrow_type(field.type)
+        if not is_nested(type_):
+            yield index, field
+        index += 2 if pa.types.is_map(type_) else 1
 
 
 def bound(raw: Any, type_: str, *, is_high: bool) -> Any:

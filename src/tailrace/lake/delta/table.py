@@ -23,7 +23,7 @@ from tailrace.lake.delta._folding import RowsWriter, StatesWriter
 from tailrace.lake.delta._growing import GrowingWriter
 from tailrace.lake.delta._locating import Locator
 from tailrace.lake.delta._merging import choose, merged
-from tailrace.lake.delta._metadata import Metadata, require_kept
+from tailrace.lake.delta._metadata import Field, Metadata, require_kept
 from tailrace.lake.delta._names import require_addable, require_possible
 from tailrace.lake.delta._pruning import prune
 from tailrace.lake.door import Pruned, Scan, TableVersion, Wanted
@@ -65,8 +65,9 @@ class DeltaTable:
         metadata = old if old is not None and old.is_like(schema) else Metadata.new(schema, old)
         if base is not None:
             require_kept(schema.table, base.protocol, metadata)
-        write = RowsWriter(self._path, metadata.fields)
-        return DeltaDraft(self._log, base, metadata, stamp, COPY, replaces_all=True, write=write)
+        widened = metadata.with_exact()
+        write = RowsWriter(self._path, metadata.source_fields, _exact_field(widened))
+        return DeltaDraft(self._log, base, metadata, widened, stamp, COPY, replaces_all=True, write=write)
 
     def publish(
         self,
@@ -81,13 +82,15 @@ class DeltaTable:
         base = self._look()
         assert base is not None
         metadata = self._following(base, schema)
+        widened = metadata.with_exact()
         if base.foreign is not None:
             raise ResyncError.of(schema.table, f"the lake had drifted from the source: {base.foreign}")
         files = None if replaces_all else tuple(base.files.values())
         with_key = partial(GrowingWriter, tells_all=tells_all) if is_growing else StatesWriter
         writer = with_key if schema.key else CountsWriter
-        write = writer(self._path, metadata.fields, schema, self._locator_of(metadata, schema), files)
-        return DeltaDraft(self._log, base, metadata, stamp, "PUBLISH", replaces_all=replaces_all, write=write)
+        locator, fields = self._locator_of(metadata, schema), metadata.source_fields
+        write = writer(self._path, fields, _exact_field(widened), schema, locator, files)
+        return DeltaDraft(self._log, base, metadata, widened, stamp, "PUBLISH", replaces_all=replaces_all, write=write)
 
     def restamp(self, stamp: Stamp) -> int:
         base = self._look()
@@ -150,6 +153,12 @@ class DeltaTable:
 
     def _locator_of(self, metadata: Metadata, schema: TableSchema) -> Locator:
         key, whole_rows = [metadata.field(name) for name in schema.key or schema.names], not schema.key
-        if self._locator is None or not self._locator.is_for(key, whole_rows=whole_rows):
-            self._locator = Locator(self._path, key, whole_rows=whole_rows)
+        exact = metadata.exact
+        if self._locator is None or not self._locator.is_for(key, whole_rows=whole_rows, exact=exact):
+            self._locator = Locator(self._path, key, whole_rows=whole_rows, exact=exact)
         return self._locator
+
+
+def _exact_field(metadata: Metadata) -> Field:
+    assert metadata.exact is not None
+    return metadata.exact

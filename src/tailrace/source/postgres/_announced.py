@@ -6,6 +6,7 @@ their numbers, as they are now. The two are matched, and where they do not fit, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import psycopg
@@ -17,12 +18,12 @@ from tailrace.source.postgres._messages import Relation
 from tailrace.source.postgres._verdict import UNCLEAR, numbers_of
 
 
-def describe_relation(conn: psycopg.Connection, relation: Relation) -> TableSchema:
+def describe_relation(conn: psycopg.Connection, relation: Relation, text_columns: Sequence[str] = ()) -> TableSchema:
     """The shape a relation message announces, with its table's definition as it is now; without one if the table is
-    gone."""
+    gone. `text_columns` are patterns for columns that a person wants as text."""
     types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
     key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
-    schema = schema_from_relation(relation, types, key)
+    schema = schema_from_relation(relation, types, key, text_columns)
     definition = read_columns(conn, identity_keys(conn, [relation.oid])).get(relation.oid)
     if definition is None:
         return schema

@@ -56,6 +56,8 @@ class Stream:
     """Where the log ended when it was known that what follows is lost: every table is copied again since."""
     skip_to: int = 0
     """Nothing that committed before this is taken, also where the log ends earlier."""
+    text_columns: tuple[str, ...] = ()
+    """Patterns for columns that a person wants as text."""
 
 
 def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
@@ -85,7 +87,10 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
         writer.abandon_active()
         _start_replication(conn, stream, begin)
         control.report("")
-        encoder = StreamEncoder(writer.last_commit.ordinal, lambda relation: describe_relation(catalog_conn, relation))
+        encoder = StreamEncoder(
+            writer.last_commit.ordinal,
+            lambda relation: describe_relation(catalog_conn, relation, stream.text_columns),
+        )
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
         receiver = Receiver(conn, inbox, lambda: writer.head.ordinal, lambda: control.is_paused)
         receiver.start()

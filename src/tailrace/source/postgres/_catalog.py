@@ -15,11 +15,12 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from tailrace.errors import DefiniteError
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.postgres._messages import Relation
-from tailrace.source.postgres._patterns import TABLE_KINDS, Candidate, choose, obstacle
+from tailrace.source.postgres._patterns import TABLE_KINDS, Candidate, choose, names_column, obstacle
 from tailrace.source.postgres._queries import load
-from tailrace.source.postgres._types import TypeInfo, lake_type
+from tailrace.source.postgres._types import RULE, RULE_TEXT_ARRAYS, TypeInfo, lake_type
 
 QUERIES = load("catalog.sql")
 MEASURE_MS_MAX = 2000
@@ -34,9 +35,8 @@ class DeclaredType:
     source_type: str
     """As Postgres writes it: `numeric(12,2)`."""
 
-    @property
-    def lake(self) -> str:
-        return lake_type(self.type, self.typmod)
+    def lake(self, *, arrays: bool = True) -> str:
+        return lake_type(self.type, self.typmod, arrays=arrays)
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class ColumnInfo:
     type: DeclaredType
     is_generated: bool
     number: int = 0
+    is_text: bool = False
+    """A person wants it copied as text."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,28 @@ def append_only(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[Tab
     ]
 
 
+def as_text(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[TableInfo]:
+    """The tables, and of their columns, the ones that the patterns name marked `is_text`."""
+    if not patterns:
+        return list(infos)
+    return [
+        replace(
+            info,
+            columns=tuple(
+                replace(column, is_text=names_column(patterns, info.table, column.name)) for column in info.columns
+            ),
+        )
+        for info in infos
+    ]
+
+
+def require_columns(infos: Sequence[TableInfo], patterns: Sequence[str]) -> None:
+    """A definite error for a pattern that names no column."""
+    for pattern in patterns:
+        if not any(names_column([pattern], info.table, column.name) for info in infos for column in info.columns):
+            raise DefiniteError(f"no column matches '{pattern}'", "a column is named like public.orders.placed_at")
+
+
 def measured(conn: psycopg.Connection, info: TableInfo) -> TableInfo:
     """With the present size of each part. Where another process has locked one, with the estimates: only the size of
     chunks depends on them."""
@@ -215,21 +239,29 @@ def type_info(conn: psycopg.Connection, oids: Iterable[int]) -> dict[int, TypeIn
     def build(oid: int) -> TypeInfo:
         if oid not in rows:
             return TypeInfo(oid, "unknown")
-        _, name, base, base_typmod = rows[oid]
-        return TypeInfo(oid, name, build(base), base_typmod) if base else TypeInfo(oid, name)
+        _, name, base, base_typmod, element = rows[oid]
+        return TypeInfo(oid, name, build(base) if base else None, base_typmod, build(element) if element else None)
 
     return {oid: build(oid) for oid in wanted}
 
 
-def schema_of(info: TableInfo) -> TableSchema:
-    """The table's shape as the stream will tell it: generated columns are not in the stream."""
+def schema_of(info: TableInfo, rule: int = RULE) -> TableSchema:
+    """The table's shape as the stream will tell it: generated columns are not in the stream. Lake types are those of
+    one rule."""
     columns = tuple(
-        Column(column.name, column.type.lake, column.type.source_type, column.number)
+        Column(column.name, _lake_type(info.identity_key, column, rule), column.type.source_type, column.number)
         for column in info.columns
         if not column.is_generated
     )
     key = tuple(column.name for column in columns if column.name in info.identity_key)
     return TableSchema(info.table, info.relation, columns, key)
+
+
+def _lake_type(key: frozenset[str], column: ColumnInfo, rule: int = RULE) -> str:
+    """An array in a key is text: rows are told apart by it, and every array has one."""
+    if column.is_text:
+        return "string"
+    return column.type.lake(arrays=rule > RULE_TEXT_ARRAYS and column.name not in key)
 
 
 def identity_keys(conn: psycopg.Connection, relations: Sequence[int]) -> dict[int, frozenset[str]]:
@@ -240,18 +272,30 @@ def identity_keys(conn: psycopg.Connection, relations: Sequence[int]) -> dict[in
 
 
 def schema_from_relation(
-    relation: Relation, types: Mapping[tuple[int, int], DeclaredType], primary_key: frozenset[str]
+    relation: Relation,
+    types: Mapping[tuple[int, int], DeclaredType],
+    primary_key: frozenset[str],
+    text_columns: Sequence[str] = (),
 ) -> TableSchema:
     """A table's shape at the point of the stream where this relation message stands.
 
     The primary key counts only under replica identity full, where the message marks every column.
     """
-    declared = [(column.name, types[column.type_oid, column.typmod]) for column in relation.columns]
-    columns = tuple(Column(name, type_.lake, type_.source_type) for name, type_ in declared)
+    table = TableId(relation.namespace, relation.name)
     marked = frozenset(column.name for column in relation.columns if column.is_key)
     identity = primary_key if relation.replica_identity == "f" else marked
+    declared = [
+        ColumnInfo(
+            column.name,
+            types[column.type_oid, column.typmod],
+            is_generated=False,
+            is_text=names_column(text_columns, table, column.name),
+        )
+        for column in relation.columns
+    ]
+    columns = tuple(Column(each.name, _lake_type(identity, each), each.type.source_type) for each in declared)
     key = tuple(column.name for column in columns if column.name in identity)
-    return TableSchema(TableId(relation.namespace, relation.name), relation.oid, columns, key)
+    return TableSchema(table, relation.oid, columns, key)
 
 
 def quoted(table: TableId) -> str:

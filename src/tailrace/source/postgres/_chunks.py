@@ -27,12 +27,13 @@ from psycopg import pq, sql
 
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.change import row_schema
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.exact import with_exact
+from tailrace.model.lake_types import arrow_type, element_type, is_limited
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.postgres._access import hidden_rows, missing_grants
 from tailrace.source.postgres._catalog import QUERIES, TableInfo, quoted
 from tailrace.source.postgres._connection import connect_patiently, one_line, take_text_as_it_is
-from tailrace.source.postgres._pgoutput import cast_column
+from tailrace.source.postgres._pgoutput import cast_column, kept_texts
 from tailrace.source.postgres._waiting import lockers
 
 BUFFER_BYTES = 8 << 20
@@ -243,20 +244,34 @@ def identifier(table: TableId) -> sql.Identifier:
 def _parse(buffer: bytearray, row_count: int, schema: TableSchema) -> Any:
     if not schema.columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * row_count, pa.struct([])))
-    columns = [pa.binary() if column.type in _CAST_LATER else arrow_type(column.type) for column in schema.columns]
-    try:
-        table = _read_csv(buffer, columns)
-    except pa.ArrowInvalid:
-        # Some value is not what its type should be: the casts find it and say which.
-        table = _read_csv(buffer, [pa.binary()] * len(columns))
+    table = _read_typed(buffer, [column.type for column in schema.columns])
     if table.num_rows != row_count:
         message = f"{schema.table}: {row_count} rows were sent, {table.num_rows} were understood"
         raise DefiniteError(message, table=str(schema.table))
-    arrays = [
-        cast_column(found, schema, column) if pa.types.is_binary(found.type) else found
-        for column, found in zip(schema.columns, (each.combine_chunks() for each in table.columns), strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=row_schema(schema))
+    arrays, texts = [], {}
+    for column, chunked in zip(schema.columns, table.columns, strict=True):
+        values, odd = chunked.combine_chunks(), None
+        if pa.types.is_binary(values.type):
+            values, odd = cast_column(values, schema, column)
+        arrays.append(values)
+        if odd is not None:
+            texts[column.name] = odd
+    return with_exact(
+        pa.RecordBatch.from_arrays(arrays, schema=row_schema(schema)), kept_texts(texts, schema, row_count)
+    )
+
+
+def _read_typed(buffer: bytearray, lake: Sequence[str]) -> pa.Table:
+    """Values of these lake types, or their texts, to be cast: where Arrow's reader met one that it did not understand,
+    of the types that may have such values; else of all, so that the casts say which it is."""
+    typed = [pa.binary() if each in _CAST_LATER or element_type(each) else arrow_type(each) for each in lake]
+    guarded = [pa.binary() if is_limited(each) else type_ for each, type_ in zip(lake, typed, strict=True)]
+    for types in (typed, guarded):
+        try:
+            return _read_csv(buffer, types)
+        except pa.ArrowInvalid:
+            continue
+    return _read_csv(buffer, [pa.binary()] * len(lake))
 
 
 def _read_csv(buffer: bytearray, types: Sequence[pa.DataType]) -> pa.Table:

@@ -19,8 +19,10 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from tailrace.source.postgres._catalog import TableInfo
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
+from tailrace.source.postgres._types import RULE, RULE_TEXT_ARRAYS
 
 QUERIES = load("definition.sql")
 
@@ -56,6 +58,22 @@ class Partition:
 
 
 @dataclass(frozen=True)
+class Types:
+    """How lake types were chosen for a copy. One of an older Tailrace does not say it."""
+
+    rule: int = RULE_TEXT_ARRAYS
+    as_text: tuple[int, ...] = ()
+    """The columns that a person wanted as text."""
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any] | None) -> Types:
+        return cls(fields["rule"], tuple(fields["as_text"])) if fields is not None else cls()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"rule": self.rule, "as_text": list(self.as_text)}
+
+
+@dataclass(frozen=True)
 class Definition:
     """A table's definition at one moment."""
 
@@ -80,6 +98,8 @@ class Definition:
     are sent."""
     doubt: str | None = None
     """Why a shape that came with the stream cannot be matched with the catalog."""
+    types: Types = Types()
+    """Which lake types the copy has."""
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Definition:
@@ -90,6 +110,7 @@ class Definition:
                 "attributes": tuple(Attribute(*each) for each in fields["attributes"]),
                 "key": tuple(fields["key"]),
                 "partitions": partitions and {oid: Partition(*each) for oid, each in partitions.items()},
+                "types": Types.from_json(fields.get("types")),
             }
         )
 
@@ -100,12 +121,24 @@ class Definition:
             "attributes": [list(astuple(each)) for each in self.attributes],
             "key": list(self.key),
             "partitions": None if self.partitions is None else partitions,
+            "types": self.types.to_json(),
         }
 
     @property
     def live(self) -> dict[int, Attribute]:
         """The columns there are, by number."""
         return {each.number: each for each in self.attributes if not each.is_dropped}
+
+
+def types_of(info: TableInfo, known: Definition | None) -> Types:
+    """How a table's lake types are chosen: for a copy that is there, by the rule that it was made with."""
+    text = tuple(column.number for column in info.columns if column.is_text)
+    return Types(known.types.rule if known is not None else RULE, text)
+
+
+def renewed(definition: Definition) -> Definition:
+    """For a copy that is made now."""
+    return replace(definition, types=replace(definition.types, rule=RULE))
 
 
 def read_columns(conn: psycopg.Connection, keys: Mapping[int, Collection[str]]) -> dict[int, Definition]:
@@ -142,11 +175,12 @@ def read_definitions(
     publication: str,
     keys: Mapping[int, Collection[str]],
     known: Mapping[int, Definition],
+    types: Mapping[int, Types],
     *,
     inserts: bool = False,
 ) -> dict[int, Definition]:
-    """The whole definitions of some tables; the `known` one where nothing has moved since. With `inserts`, of tables
-    that the publication sends no updates and deletes of."""
+    """The whole definitions of some tables, with these types; the `known` one where nothing has moved since. With
+    `inserts`, of tables that the publication sends no updates and deletes of."""
     parameters = {"oids": list(keys), "publication": publication}
     found = read_columns(conn, keys)
     values: dict[int, dict[str, str]] = defaultdict(dict)
@@ -168,6 +202,7 @@ def read_definitions(
             sent=f"{rule}; {listed}; {namespaces.get(relation)}",
             is_listed=listed is not None,
             rewrites=rewrites.get(relation),
+            types=types[relation],
         )
         old = known.get(relation)
         whole[relation] = old if old is not None and replace(new, at=old.at) == old else new

@@ -1,10 +1,11 @@
-"""Which tables a person means by `public.*`, `orders` or `sales_*.order?`."""
+"""Which tables a person means by `public.*`, `orders` or `sales_*.order?`, and which columns by `orders.*_at`."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
@@ -66,6 +67,14 @@ def choose(candidates: Sequence[Candidate], include: Sequence[str], exclude: Seq
         what = "every table is excluded" if usable else "the database has no table that can be copied"
         raise DefiniteError(what, "check the patterns and the database's name")
     return chosen
+
+
+def names_column(patterns: Sequence[str], table: TableId, column: str) -> bool:
+    """Whether a pattern names the column: `namespace.table.column`, `table.column` in any namespace, or `column` in any
+    table."""
+    whole = [f"{table}.{column}", f"{table.namespace}.{table.name}.{column}"]
+    names = {0: [column], 1: [f"{table.name}.{column}"]}
+    return any(fnmatchcase(name, each) for each in patterns for name in names.get(each.count("."), whole))
 
 
 def _no_match(pattern: str, reasons: Mapping[TableId, str | None]) -> DefiniteError:

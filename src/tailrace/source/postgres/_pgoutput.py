@@ -4,11 +4,13 @@
 
 A value the server left out because it lies unchanged in TOAST is null and its column is named in
 `UNCHANGED`; where the server also sent the complete old row (replica identity full), the value is
-taken from there instead. Bytes that are not what the schema says are a definite error, never a guess.
+taken from there instead. A value that its column cannot hold is null there, and its text is in `EXACT`, or in
+`EXACT_BEFORE` where it is the old row's. Bytes that are not what the schema says are a definite error, never a guess.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import pyarrow as pa
 
 from tailrace.errors import DefiniteError
 from tailrace.model.change import BEFORE, change_schema
+from tailrace.model.exact import EXACT, EXACT_BEFORE, maps_of, with_exact
 from tailrace.model.kind import Kind
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
@@ -38,6 +41,8 @@ for _kind, _byte in {Kind.INSERT: b"I", Kind.UPDATE: b"U", Kind.DELETE: b"D", Ki
     _MESSAGE_BYTE[_kind] = _byte[0]
 _OLD_KEY, _OLD_ROW, _NEW_ROW = b"KON"
 _RELATION_AT = 1
+Texts = Mapping[str, Any]
+"""By column, the texts of values that it cannot hold; null in all other rows."""
 _TUPLE_AT = 5  # four more in a streamed transaction, where an xid follows the message byte
 
 
@@ -59,13 +64,17 @@ def decode(records: Any, schema: TableSchema) -> Any:
             table=str(schema.table),
         ) from None
     new = [cells.filled_from(before) for cells, before in zip(new, old, strict=True)] if old and new else new
+    before, old_texts = _columns(payloads, old, schema, len(kinds))
+    after, new_texts = _columns(payloads, new, schema, len(kinds))
     arrays = [
         *_metadata(records, kinds),
-        _before(payloads, old, schema, len(kinds)),
+        _before(before, old, schema, len(kinds)),
         _unchanged(new, schema, len(kinds)),
-        *(_column(payloads, new, index, schema, len(kinds)) for index in range(len(schema.columns))),
+        *after,
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=change_schema(schema))
+    found = pa.RecordBatch.from_arrays(arrays, schema=change_schema(schema))
+    found = with_exact(found, kept_texts(new_texts, schema, len(kinds)), EXACT)
+    return with_exact(found, kept_texts(old_texts, schema, len(kinds)), EXACT_BEFORE)
 
 
 def _find_tuples(payloads: Payloads, kinds: Any, schema: TableSchema) -> tuple[list[Cells], list[Cells]]:
@@ -117,15 +126,22 @@ def _metadata(records: Any, kinds: Any) -> list[Any]:
     ]
 
 
-def _column(payloads: Payloads, tuples: list[Cells], index: int, schema: TableSchema, count: int) -> Any:
-    column = schema.columns[index]
+def _columns(payloads: Payloads, tuples: list[Cells], schema: TableSchema, count: int) -> tuple[list[Any], Texts]:
+    """Each column's values, and the texts of those that it cannot hold."""
     if not tuples:
-        return pa.nulls(count, arrow_type(column.type))
-    return cast_column(tuples[index].text(payloads), schema, column)
+        return [pa.nulls(count, arrow_type(column.type)) for column in schema.columns], {}
+    arrays, texts = [], {}
+    for cells, column in zip(tuples, schema.columns, strict=True):
+        values, odd = cast_column(cells.text(payloads), schema, column)
+        arrays.append(values)
+        if odd is not None:
+            texts[column.name] = odd
+    return arrays, texts
 
 
-def cast_column(text: Any, schema: TableSchema, column: Column) -> Any:
-    """A column's Postgres text as typed values. An error names the table and the column."""
+def cast_column(text: Any, schema: TableSchema, column: Column) -> tuple[Any, Any | None]:
+    """A column's Postgres text as typed values, and the texts of those that it cannot hold. An error names the table
+    and the column."""
     try:
         return values.cast(text, column.type)
     except DefiniteError as error:
@@ -136,12 +152,25 @@ def cast_column(text: Any, schema: TableSchema, column: Column) -> Any:
         ) from None
 
 
-def _before(payloads: Payloads, old: list[Cells], schema: TableSchema, count: int) -> Any:
+def kept_texts(texts: Texts, schema: TableSchema, count: int) -> Any | None:
+    """One map a row; None where no row has such a text. A definite error where a row cannot be told by its key."""
+    for name in schema.key:
+        if name in texts:
+            shown = texts[name].drop_null()[0].as_py()
+            lake = schema.column(name).type
+            raise DefiniteError(
+                f"{schema.table} column {name}: the value '{shown}' has no exact {lake}, and the column is in the key",
+                f"have the column copied as text: tailrace sync --as-text {schema.table}.{name}",
+                str(schema.table),
+            )
+    return maps_of(texts, count) if texts else None
+
+
+def _before(columns: list[Any], old: list[Cells], schema: TableSchema, count: int) -> Any:
     type_ = change_schema(schema).field(BEFORE).type
     if not old:
         return pa.nulls(count, type_)
-    arrays = [_column(payloads, old, index, schema, count) for index in range(len(schema.columns))]
-    return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=pa.array(old[0].flags == NO_TUPLE))
+    return pa.StructArray.from_arrays(columns, fields=list(type_), mask=pa.array(old[0].flags == NO_TUPLE))
 
 
 def _unchanged(new: list[Cells], schema: TableSchema, count: int) -> Any:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+import psycopg
+
 from tailrace.model.change import PREFIX
 from tailrace.model.table import TableId
-from tailrace.source.door import Problem
+from tailrace.source.door import Problem, SourceTable
 from tailrace.source.postgres._access import Rights
-from tailrace.source.postgres._catalog import Part, TableInfo, quoted
+from tailrace.source.postgres._catalog import Part, TableInfo, quoted, schema_of
 
 _UNPUBLISHED_GENERATED_REFUSED_SINCE = 180000
 
@@ -133,3 +135,12 @@ def _name_clashes(info: TableInfo) -> list[Problem]:
         if lower.startswith(PREFIX)
     ]
     return twins + ours
+
+
+def source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:
+    """The tables as the rest sees them, each with the first of its problems."""
+    found = first_problems(infos, Rights.load(conn, infos))
+    return [
+        SourceTable(schema_of(info), info.rows_estimated, found[info.table], info, info.row_bytes_estimated)
+        for info in infos
+    ]

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
-from tailrace.source.door import Problem
+from tailrace.source.door import Claim, Problem
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import TableInfo, find_tables, quoted
 from tailrace.source.postgres._connection import one_line
@@ -205,3 +205,9 @@ def not_owned(user: str, info: TableInfo) -> Problem:
 
 def _quoted(name: str) -> str:
     return sql.Identifier(name).as_string(None)
+
+
+def publications(claim: Claim) -> tuple[str, ...]:
+    """The one that sends every kind of change, then the one for inserts, if there is one."""
+    inserts = claim.get("inserts")
+    return (claim["publication"], inserts) if inserts else (claim["publication"],)

@@ -1,7 +1,10 @@
 """Which lake type holds the values of a Postgres type.
 
-A lake type holds every value of its Postgres type exactly, or the value is refused when it is met
+A lake type holds the values of its Postgres type exactly, and the text of one that it cannot hold is kept beside it
 (see `_values`). A Postgres type without such a lake type becomes `string`: Postgres's own text.
+
+A table keeps the types that it was copied with. So the rule has a number, which the definition of a copy remembers:
+when it changes, old copies stay as they are until they are made again.
 """
 
 from __future__ import annotations
@@ -28,6 +31,12 @@ _LAKE_TYPES = {
 }
 
 
+RULE_TEXT_ARRAYS = 1
+"""Every array was text."""
+RULE = 2
+"""Arrays have the lake type of their elements."""
+
+
 @dataclass(frozen=True)
 class TypeInfo:
     """A row of pg_type. A domain knows the type it is made of and that type's modifier."""
@@ -36,12 +45,17 @@ class TypeInfo:
     name: str
     base: TypeInfo | None = None
     base_typmod: int = -1
+    element: TypeInfo | None = None
+    """Of an array whose text has commas between the elements. They have the array's modifier."""
 
 
-def lake_type(type_: TypeInfo, typmod: int) -> str:
-    """The lake type of a column declared with this type and modifier (`atttypmod`)."""
+def lake_type(type_: TypeInfo, typmod: int, *, arrays: bool = True) -> str:
+    """The lake type of a column declared with this type and modifier (`atttypmod`). Without `arrays`, one of those is
+    text."""
     while type_.base is not None:
         type_, typmod = type_.base, type_.base_typmod
+    if type_.element is not None and arrays:
+        return f"array<{lake_type(type_.element, typmod, arrays=False)}>"
     if type_.oid == _NUMERIC:
         return _numeric(typmod)
     return _LAKE_TYPES.get(type_.oid, "string")

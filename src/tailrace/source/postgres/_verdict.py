@@ -27,7 +27,7 @@ def why_copy(old: Definition, new: Definition) -> str | None:
         return new.doubt
     checks: list[Callable[[Definition, Definition], str | None]] = [_names, _listed, _kept, _added, _files, _key]
     if new.partitions is not None:
-        checks += [_partitions, _values, _sent, _rewrites]
+        checks += [_partitions, _values, _sent, _rewrites, _types]
     return next((reason for check in checks if (reason := check(old, new)) is not None), None)
 
 
@@ -158,6 +158,15 @@ def _sent(old: Definition, new: Definition) -> str | None:
 def _rewrites(old: Definition, new: Definition) -> str | None:
     """Statistics tell of it a little later, and may forget: whatever number is another one counts."""
     return None if old.rewrites == new.rewrites else "its rows were updated or deleted, and only inserts are sent"
+
+
+def _types(old: Definition, new: Definition) -> str | None:
+    """A copy keeps its lake types. Only a person's choice is followed."""
+    for number in sorted(set(old.types.as_text) ^ set(new.types.as_text)):
+        if number in new.live:
+            is_text = number in new.types.as_text
+            return f"column {new.live[number].name} is {'to be copied as text' if is_text else 'no longer to be text'}"
+    return None
 
 
 def numbers_of(names: Sequence[str], attributes: Sequence[Attribute]) -> list[int] | None:

@@ -46,13 +46,16 @@ where i.indrelid = any(%(oids)s::oid[])
   and k.position <= i.indnkeyatts
 group by i.indexrelid, i.indrelid, i.indisprimary, i.indisreplident, i.indimmediate;
 
--- types: some types, and the types that domains among them are made of
+-- types: some types, the types that domains among them are made of, and the elements of arrays with commas
 with recursive found as (
-  select oid, typname, typbasetype, typtypmod from pg_type where oid = any(%(oids)s::oid[])
+  select oid, typname, typbasetype, typtypmod, typelem from pg_type where oid = any(%(oids)s::oid[])
   union
-  select b.oid, b.typname, b.typbasetype, b.typtypmod from pg_type b join found on b.oid = found.typbasetype
+  select t.oid, t.typname, t.typbasetype, t.typtypmod, t.typelem
+  from pg_type t join found on t.oid in (found.typbasetype, found.typelem)
 )
-select oid::bigint, typname, typbasetype::bigint, typtypmod from found;
+select found.oid::bigint, found.typname, found.typbasetype::bigint, found.typtypmod, coalesce(e.oid, 0)::bigint
+from found
+left join pg_type e on e.oid = found.typelem and e.typarray = found.oid and e.typdelim = ',';
 
 -- type_names: types with their modifiers, as Postgres writes them
 select oid::bigint, typmod, format_type(oid, typmod)

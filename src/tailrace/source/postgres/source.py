@@ -41,24 +41,25 @@ from tailrace.source.door import (
 )
 from tailrace.source.offsets import OffsetWords
 from tailrace.source.postgres import _capture, _chunks, _doctor, _keys, _pgoutput, _views
-from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import (
     TableInfo,
     append_only,
+    as_text,
     find_tables,
     list_tables,
     measured,
+    require_columns,
     schema_of,
 )
 from tailrace.source.postgres._claims import publications, require_names, require_usable
 from tailrace.source.postgres._connection import KeptConnection, explained, session
 from tailrace.source.postgres._definition import Definition as DefinitionOf
-from tailrace.source.postgres._definition import read_definitions
+from tailrace.source.postgres._definition import read_definitions, renewed, types_of
 from tailrace.source.postgres._identity import Identity, require_streaming, require_timeline, wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._mark import catalog_mark
 from tailrace.source.postgres._offsets import WORDS, PostgresOffsets, stream_end
-from tailrace.source.postgres._problems import first_problems, problems
+from tailrace.source.postgres._problems import problems, source_tables
 from tailrace.source.postgres._publication import (
     drop_publication,
     ensure_publication,
@@ -87,7 +88,8 @@ class PostgresSource(Source):
     """One database of a Postgres server.
 
     `slot` and `publication` are those a person names, to be used and left alone; without them the source makes its own.
-    `append_only` are patterns for tables whose rows nothing identifies and which are copied by their inserts.
+    `append_only` are patterns for tables whose rows nothing identifies and which are copied by their inserts. `as_text`
+    are patterns for columns that are copied as Postgres's text, whatever their type.
     `signal_table` is sent whether or not it is copied, and copied only where a pattern gives its whole name. Windows
     write their `watermarks` to it, if any.
     """
@@ -95,7 +97,7 @@ class PostgresSource(Source):
     kind: ClassVar[str] = "postgres"
     offset_words: ClassVar[OffsetWords] = WORDS
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  each is an option
         self,
         dsn: str,
         slot: str | None = None,
@@ -103,11 +105,13 @@ class PostgresSource(Source):
         append_only: Sequence[str] = (),
         signal_table: str | None = None,
         watermarks: str = Watermarking.READ_ONLY,
+        as_text: Sequence[str] = (),
     ) -> None:
         self._dsn = dsn
         self._slot = slot
         self._publication = publication
         self._append_only = list(append_only)
+        self._as_text = list(as_text)
         self._signals = SignalTable.named(signal_table) if signal_table is not None else None
         self._watermarking = Watermarking(watermarks)
         self._watermarks = watermarks_of(self._watermarking, self._signals)
@@ -125,6 +129,7 @@ class PostgresSource(Source):
             "append_only": self._append_only,
             "signal_table": str(self._signals.table) if self._signals is not None else None,
             "watermarks": self._watermarking.value,
+            "as_text": self._as_text,
         }
 
     def watermarked(self, how: Watermarking) -> Source:
@@ -158,11 +163,13 @@ class PostgresSource(Source):
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
         exclude = without_signals(self._signals, include, exclude)
         with session(self._dsn) as conn:
-            return _source_tables(conn, append_only(list_tables(conn, include, exclude), self._append_only))
+            found = self._as_chosen(list_tables(conn, include, exclude))
+            require_columns(found, self._as_text)
+            return source_tables(conn, found)
 
     def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
         with session(self._dsn) as conn:
-            found = _source_tables(conn, self._found(conn, tables))
+            found = source_tables(conn, self._found(conn, tables))
         return {each.table: each for each in found}
 
     def define(self, claim: Claim, known: Mapping[TableId, Definition | None]) -> dict[TableId, TableSchema]:
@@ -171,12 +178,13 @@ class PostgresSource(Source):
             infos = self._found(conn, list(known))
             before = {info.relation: known[info.table] for info in infos}
             definitions = {oid: DefinitionOf.from_json(each) for oid, each in before.items() if each is not None}
+            types = {info.relation: types_of(info, definitions.get(info.relation)) for info in infos}
             found: dict[int, DefinitionOf] = {}
             for inserts, name in enumerate(publications(claim)):
                 keys = {info.relation: info.identity_key for info in infos if info.by_inserts == bool(inserts)}
-                found |= read_definitions(conn, name, keys, definitions, inserts=bool(inserts))
+                found |= read_definitions(conn, name, keys, definitions, types, inserts=bool(inserts))
         return {
-            info.table: replace(schema_of(info), definition=found[info.relation].to_json())
+            info.table: replace(schema_of(info, types[info.relation].rule), definition=found[info.relation].to_json())
             for info in infos
             if info.relation in found
         }
@@ -184,6 +192,10 @@ class PostgresSource(Source):
     def mark(self) -> str | None:
         # Updates of a table of which only inserts are sent show in the server's statistics alone.
         return None if self._append_only else self._kept.ask(catalog_mark)
+
+    @staticmethod
+    def renewed(definition: Definition) -> Definition:
+        return renewed(DefinitionOf.from_json(definition)).to_json()
 
     @staticmethod
     def why_copy(old: Definition, new: Definition) -> str | None:
@@ -262,7 +274,7 @@ class PostgresSource(Source):
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
         names = claim["slot"], publications(claim), claim["timeline"], claim.get("gap_from"), claim.get("skip_to") or 0
-        stream = _capture.Stream(self._dsn, *names)
+        stream = _capture.Stream(self._dsn, *names, tuple(self._as_text))
         _capture.run(stream, log, control)
 
     def offsets(self) -> PostgresOffsets:
@@ -357,7 +369,10 @@ class PostgresSource(Source):
             return _doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
 
     def _found(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[TableInfo]:
-        return append_only(find_tables(conn, set(tables)), self._append_only)
+        return self._as_chosen(find_tables(conn, set(tables)))
+
+    def _as_chosen(self, infos: Sequence[TableInfo]) -> list[TableInfo]:
+        return as_text(append_only(infos, self._append_only), self._as_text)
 
     def _identity(self) -> Identity:
         with session(self._dsn) as conn:
@@ -373,11 +388,3 @@ class PostgresSource(Source):
             problem = problem or self._watermarks.problem(conn)
         if problem is not None:
             raise DefiniteError(problem.message, problem.hint)
-
-
-def _source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:
-    found = first_problems(infos, Rights.load(conn, infos))
-    return [
-        SourceTable(schema_of(info), info.rows_estimated, found[info.table], info, info.row_bytes_estimated)
-        for info in infos
-    ]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tailrace.errors import DefiniteError
 from tailrace.model.change import BEFORE, COMMIT_TS, OP, ORDINAL, POS, SEQ, UNCHANGED, XID, change_schema
+from tailrace.model.exact import EXACT, EXACT_BEFORE
 from tailrace.model.kind import Kind
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.postgres._pgoutput import decode
@@ -212,7 +213,24 @@ def test_a_change_of_another_relation_or_another_shape_is_refused() -> None:
         decode(records([encode(Change(Kind.INSERT, new=["1"]))], [Kind.DELETE]), table("int"))
 
 
-def test_a_value_the_lake_cannot_hold_names_table_and_column() -> None:
-    insert = records([encode(Change(Kind.INSERT, new=["1", "infinity"]))], [Kind.INSERT])
-    with pytest.raises(DefiniteError, match=r"public\.t column c1: the value 'infinity'"):
+def test_a_value_that_its_column_cannot_hold_is_kept_as_text_for_the_old_row_and_the_new() -> None:
+    update = Change(Kind.UPDATE, old=["1", "infinity"], old_is_full=True, new=["1", "-infinity"])
+    insert = Change(Kind.INSERT, new=["2", "2024-01-01 00:00:00+00"])
+    found = decode(records([encode(update), encode(insert)], [Kind.UPDATE, Kind.INSERT]), table("int", "timestamp"))
+    assert found.column("c1").is_valid().to_pylist() == [False, True]
+    assert found.column(EXACT).to_pylist() == [[("c1", "-infinity")], None]
+    assert found.column(EXACT_BEFORE).to_pylist() == [[("c1", "infinity")], None]
+
+
+def test_a_key_that_its_column_cannot_hold_stops_the_table_and_says_how_to_copy_it() -> None:
+    insert = records([encode(Change(Kind.INSERT, new=["infinity", "1"]))], [Kind.INSERT])
+    with pytest.raises(DefiniteError, match=r"public\.t column c0: the value 'infinity'") as caught:
+        decode(insert, table("date", "int"))
+    assert caught.value.table == "public.t"
+    assert "--as-text public.t.c0" in (caught.value.hint or "")
+
+
+def test_text_that_no_value_of_a_type_has_names_table_and_column() -> None:
+    insert = records([encode(Change(Kind.INSERT, new=["1", "soon"]))], [Kind.INSERT])
+    with pytest.raises(DefiniteError, match=r"public\.t column c1: the value 'soon'"):
         decode(insert, table("int", "timestamp"))

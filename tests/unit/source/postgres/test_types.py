@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tailrace.model.table import TableId
+from tailrace.source.postgres._patterns import names_column
 from tailrace.source.postgres._types import TypeInfo, lake_type
 
 NUMERIC = TypeInfo(1700, "numeric")
@@ -41,3 +43,30 @@ def test_a_domain_over_a_domain_has_the_innermost_types_modifier() -> None:
 
 def test_a_type_nobody_knows_is_text() -> None:
     assert lake_type(TypeInfo(424242, "date"), -1) == "string"
+
+
+INT = TypeInfo(23, "int4")
+
+
+def test_an_array_has_the_lake_type_of_its_elements_and_they_have_its_modifier() -> None:
+    assert lake_type(TypeInfo(1007, "_int4", element=INT), -1) == "array<int>"
+    assert lake_type(TypeInfo(1231, "_numeric", element=NUMERIC), numeric_typmod(12, 2)) == "array<decimal(12,2)>"
+    assert lake_type(TypeInfo(1231, "_numeric", element=NUMERIC), -1) == "array<string>"
+    assert lake_type(TypeInfo(1007, "_int4", element=INT), -1, arrays=False) == "string"
+
+
+def test_an_array_of_domains_over_arrays_has_text_for_elements() -> None:
+    row = TypeInfo(90003, "row", base=TypeInfo(1007, "_int4", element=INT))
+    assert lake_type(row, -1) == "array<int>"
+    assert lake_type(TypeInfo(90004, "_row", element=row), -1) == "array<string>"
+
+
+def test_a_pattern_names_a_column_by_as_much_as_it_says() -> None:
+    orders = TableId("public", "orders")
+    for pattern in ("placed", "plac*", "orders.placed", "o*.placed", "public.orders.placed", "*.*.placed"):
+        assert names_column([pattern], orders, "placed"), pattern
+    for pattern in ("place", "other.placed", "other.orders.placed", "orders.*.placed"):
+        assert not names_column([pattern], orders, "placed"), pattern
+    dotted = TableId("public", "a.b")
+    assert names_column(['public."a.b".c'], dotted, "c")
+    assert names_column(["public.a.b.c"], dotted, "c")

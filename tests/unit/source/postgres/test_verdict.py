@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.source.postgres._definition import Attribute, Definition
+from tailrace.source.postgres._definition import Attribute, Definition, Types
+from tailrace.source.postgres._types import RULE, RULE_TEXT_ARRAYS
 from tailrace.source.postgres._verdict import numbers_of, why_copy
 
 DROPPED, COMPUTED = "-", "="
@@ -105,3 +107,19 @@ def test_a_list_of_columns_is_never_matched_wrongly_unless_the_definition_is_in_
     if found is not None and found != [each.number for each in listed]:
         announced = replace(now, listed=dict(zip(names, found, strict=True)))
         assert why_copy(copied_under, announced) is not None
+
+
+def test_a_choice_of_text_for_a_column_has_the_table_copied_and_another_rule_does_not() -> None:
+    made = World().definition(1)
+    assert made.types == Types(RULE_TEXT_ARRAYS)
+    assert why_copy(made, replace(made, at=2, types=Types(RULE))) is None
+    chosen = replace(made, at=2, types=Types(RULE, (2,)))
+    assert why_copy(made, chosen) == "column b is to be copied as text"
+    assert why_copy(replace(chosen, at=1), replace(made, at=2)) == "column b is no longer to be text"
+
+
+def test_a_definition_of_an_older_tailrace_has_the_rule_of_its_time() -> None:
+    older = {name: value for name, value in World().definition(1).to_json().items() if name != "types"}
+    assert Definition.from_json(older).types == Types(RULE_TEXT_ARRAYS, ())
+    chosen = replace(World().definition(1), types=Types(RULE, (2, 3)))
+    assert Definition.from_json(json.loads(json.dumps(chosen.to_json()))) == chosen
