@@ -51,6 +51,13 @@ class Compression(StrEnum):
     ZSTD = "zstd"
 
 
+class Origin(StrEnum):
+    """Whose changes are sent: everyone's, or those alone that were made at the source itself."""
+
+    ANY = "any"
+    NONE = "none"
+
+
 Dsn = Annotated[str, typer.Argument(help="The database: postgresql://user:password@host:5432/database")]
 Lake = Annotated[Path, typer.Argument(help="The lake's folder.")]
 Tables = Annotated[
@@ -95,6 +102,12 @@ PublishEvery = Annotated[
     float, typer.Option(help="Seconds between two publishes at least; more where they are dear.", min=0.1)
 ]
 Slot = Annotated[str | None, typer.Option(help="Use this replication slot; it is created if it is not there.")]
+TwoPhase = Annotated[
+    bool, typer.Option("--two-phase", help="Log prepared transactions when they are prepared. Needs Postgres 15.")
+]
+ChooseOrigin = Annotated[
+    Origin, typer.Option(help="none: leave out what the source received by replication itself. Needs Postgres 16.")
+]
 LogQuota = Annotated[
     str | None,
     typer.Option(
@@ -119,6 +132,8 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     publish_every: PublishEvery = 1.0,
     publication: Annotated[str | None, typer.Option(help="Use this existing publication.")] = None,
     slot: Slot = None,
+    two_phase: TwoPhase = False,
+    origin: ChooseOrigin = Origin.ANY,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once during a copy.", min=1)] = 16,
     log_quota: LogQuota = None,
     log_compression: LogCompression = None,
@@ -162,7 +177,8 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             signal_table=signal_table,
             signal_file=signal_file,
         )
-        options = {"slot": slot, "publication": publication, "signal_table": signal_table}
+        stream = {"two_phase": two_phase, "origin": str(origin)}
+        options = {"slot": slot, "publication": publication, "signal_table": signal_table, "stream": stream}
         connector = Connector(settings, source_of(dsn, append_only=append_only or [], **options))
         _run(connector)
         _exit_by_tables(connector, lake)

@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,6 +55,7 @@ from tailrace.source.postgres._identity import Identity, require_streaming, requ
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._mark import catalog_mark
 from tailrace.source.postgres._problems import first_problems, problems
+from tailrace.source.postgres._protocol import StreamOptions
 from tailrace.source.postgres._publication import (
     drop_publication,
     ensure_publication,
@@ -84,6 +85,7 @@ class PostgresSource(Source):
     `slot` and `publication` are those a person names, to be used and left alone; without them the source makes its own.
     `append_only` are patterns for tables whose rows nothing identifies and which are copied by their inserts.
     `signal_table` is sent whether or not it is copied, and copied only where a pattern gives its whole name.
+    `stream` has fields of `StreamOptions`: how changes are sent.
     """
 
     kind: ClassVar[str] = "postgres"
@@ -95,12 +97,14 @@ class PostgresSource(Source):
         publication: str | None = None,
         append_only: Sequence[str] = (),
         signal_table: str | None = None,
+        stream: Mapping[str, Any] | None = None,
     ) -> None:
         self._dsn = dsn
         self._slot = slot
         self._publication = publication
         self._append_only = list(append_only)
         self._signals = SignalTable.named(signal_table) if signal_table is not None else None
+        self._stream = StreamOptions(**(stream or {}))
         self._kept = KeptConnection(dsn)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -114,6 +118,7 @@ class PostgresSource(Source):
             "publication": self._publication,
             "append_only": self._append_only,
             "signal_table": str(self._signals.table) if self._signals is not None else None,
+            "stream": asdict(self._stream),
         }
 
     def identify(self) -> Mapping[str, str]:
@@ -246,9 +251,8 @@ class PostgresSource(Source):
         return done
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
-        stream = _capture.Stream(
-            self._dsn, claim["slot"], publications(claim), claim["timeline"], claim.get("gap_from")
-        )
+        timeline, gap_from = claim["timeline"], claim.get("gap_from")
+        stream = _capture.Stream(self._dsn, claim["slot"], publications(claim), timeline, gap_from, self._stream)
         _capture.run(stream, log, control)
 
     def now(self) -> SourcePosition:
