@@ -105,6 +105,9 @@ Slot = Annotated[str | None, typer.Option(help="Use this replication slot; it is
 TwoPhase = Annotated[
     bool, typer.Option("--two-phase", help="Log prepared transactions when they are prepared. Needs Postgres 15.")
 ]
+FailoverSlot = Annotated[
+    bool, typer.Option("--failover-slot", help="Make a slot that standbys keep too. Needs Postgres 17.")
+]
 ChooseOrigin = Annotated[
     Origin, typer.Option(help="none: leave out what the source received by replication itself. Needs Postgres 16.")
 ]
@@ -132,6 +135,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     publish_every: PublishEvery = 1.0,
     publication: Annotated[str | None, typer.Option(help="Use this existing publication.")] = None,
     slot: Slot = None,
+    failover_slot: FailoverSlot = False,
     two_phase: TwoPhase = False,
     origin: ChooseOrigin = Origin.ANY,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once during a copy.", min=1)] = 16,
@@ -177,7 +181,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             signal_table=signal_table,
             signal_file=signal_file,
         )
-        stream = {"two_phase": two_phase, "origin": str(origin)}
+        stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
         options = {"slot": slot, "publication": publication, "signal_table": signal_table, "stream": stream}
         connector = Connector(settings, source_of(dsn, append_only=append_only or [], **options))
         _run(connector)

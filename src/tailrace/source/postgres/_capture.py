@@ -24,13 +24,14 @@ from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
 from tailrace.source.postgres._announced import describe_announced
 from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
-from tailrace.source.postgres._identity import identify, require_identity, require_timeline
+from tailrace.source.postgres._identity import identify, require_identity
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions, plugin_options
 from tailrace.source.postgres._publication import find_publication
 from tailrace.source.postgres._receiver import Inbox, Receiver
-from tailrace.source.postgres._slot import require_continuity
+from tailrace.source.postgres._slot import require_continuity, require_slot, slot_holder
 from tailrace.source.postgres._stream import Known, StreamEncoder
+from tailrace.source.postgres._timeline import require_same_timeline
 
 LINGER_SECONDS = 0.02
 """How long a message may wait for company before it is written: one fsync serves them all."""
@@ -88,7 +89,7 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
     with connect(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
         identity = identify(conn)
         require_identity(writer.identity, identity)
-        require_timeline(stream.timeline, identity.timeline)
+        require_same_timeline(conn, stream.timeline, identity, Lsn(writer.head.ordinal))
         # What the last connection brought of open transactions is void, and all it brought of others is durable before
         # it is said where the log ends.
         writer.abandon_active()
@@ -97,7 +98,7 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
         failpoint("capture.abandoned")
         if writer.head.ordinal != stream.gap_from:
             require_continuity(catalog_conn, stream.slot, Lsn(writer.head.ordinal))
-        _start_replication(conn, stream, Lsn(writer.head.ordinal))
+        _start_replication(conn, catalog_conn, stream, Lsn(writer.head.ordinal))
         control.report("")
         known = Known(writer.last_commit.ordinal, writer.prepared)
         encoder = StreamEncoder(known, lambda relation: describe_announced(catalog_conn, relation))
@@ -188,7 +189,7 @@ def _moves(batch: pa.RecordBatch, writer: LogWriter) -> bool:
     return bool((kinds != Kind.KEEPALIVE).any() or batch.column("ordinal").to_numpy().max() > writer.head.ordinal)
 
 
-def _start_replication(conn: psycopg.Connection, stream: Stream, lsn: Lsn) -> None:
+def _start_replication(conn: psycopg.Connection, catalog_conn: psycopg.Connection, stream: Stream, lsn: Lsn) -> None:
     options = plugin_options(conn.info.server_version, stream.options, stream.publications)
     listed = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.SQL(name), sql.Literal(options[name])) for name in options)
     command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} ({})").format(
@@ -201,7 +202,9 @@ def _start_replication(conn: psycopg.Connection, stream: Stream, lsn: Lsn) -> No
     reason = " ".join((result.error_message or b"").decode(errors="replace").split())
     state = result.error_field(pq.DiagnosticField.SQLSTATE)
     if state == _IN_USE:
-        raise TransientError(reason, "another process reads from this slot")
+        holder = slot_holder(catalog_conn, stream.slot)
+        raise TransientError(f"slot {stream.slot} is held by {holder}", "stop it, or wait until it ends")
     if state is None or state[:2] in _TRANSIENT_CLASSES:
         raise TransientError(f"cannot stream from slot {stream.slot}: {reason}")
+    require_slot(catalog_conn, stream.slot, lsn)
     raise DefiniteError(f"cannot stream from slot {stream.slot}: {reason}")

@@ -49,15 +49,6 @@ def require_identity(known: Mapping[str, str], found: Identity) -> None:
         )
 
 
-def require_timeline(known: int, found: int) -> None:
-    """A promoted standby may lack the end of what we have read, and reuse its positions for other changes."""
-    if found != known:
-        raise DefiniteError(
-            f"the server is on timeline {found}, not {known}: after a failover it may lack changes that we have",
-            "start a new lake in an empty folder",
-        )
-
-
 def require_streaming(conn: psycopg.Connection, dsn: str) -> Identity:
     """Who the server is; a definite error unless it can stream changes to this user."""
     row = conn.execute(QUERIES["server"]).fetchone()

@@ -28,6 +28,8 @@ class StreamOptions:
     """Have prepared transactions sent when they are prepared, not when they are committed."""
     origin: str = "any"
     """`none` leaves out what the server itself received from others by replication."""
+    failover: bool = False
+    """Have a slot of ours kept by standbys too, so that it is there after one was promoted."""
     protocol_max: int = PROTOCOL_MAX
     is_streaming: bool = True
     """Have large transactions sent while they are open, as far as the server can."""

@@ -1,7 +1,14 @@
 -- slot: what the server knows of one logical slot
-select database, plugin, active_pid, confirmed_flush_lsn::text, wal_status, slot_type, current_database()
-from pg_replication_slots
+select database, plugin, active_pid, confirmed_flush_lsn::text, wal_status, slot_type, current_database(),
+       to_jsonb(s) ->> 'invalidation_reason'
+from pg_replication_slots s
 where slot_name = %(slot)s;
+
+-- slot_holder: who reads from a slot
+select a.pid, coalesce(nullif(a.application_name, ''), 'without a name'), coalesce(a.client_addr::text, 'a socket')
+from pg_replication_slots s
+join pg_stat_activity a on a.pid = s.active_pid
+where s.slot_name = %(slot)s;
 
 -- publication: whether a publication sends inserts and truncates, updates, deletes, and partitions as their table
 select pubinsert and pubtruncate, pubupdate, pubdelete, pubviaroot

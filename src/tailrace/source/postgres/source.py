@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
@@ -48,10 +48,10 @@ from tailrace.source.postgres._catalog import (
     measured,
     schema_of,
 )
-from tailrace.source.postgres._connection import KeptConnection, explained, session
+from tailrace.source.postgres._connection import KeptConnection, connect, explained, session
 from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import read_definitions
-from tailrace.source.postgres._identity import Identity, require_streaming, require_timeline, wal_position
+from tailrace.source.postgres._identity import Identity, identify, require_streaming, wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._mark import catalog_mark
 from tailrace.source.postgres._problems import first_problems, problems
@@ -75,6 +75,7 @@ from tailrace.source.postgres._slot import (
     require_slot,
     require_slot_name,
 )
+from tailrace.source.postgres._timeline import require_timeline
 from tailrace.source.postgres._verdict import why_copy
 from tailrace.source.postgres._waiting import Waiter
 
@@ -128,7 +129,6 @@ class PostgresSource(Source):
         identity = self._identity()
         if stored is not None:
             self._require_names(stored)
-            require_timeline(stored["timeline"], identity.timeline)
             self._require_signals(stored)
             return stored
         self._require_usable()
@@ -226,16 +226,27 @@ class PostgresSource(Source):
                         done.append(f"publication {name} {verb} {count}")
             # After the publication: what the slot holds is sent as the publication was at that point.
             if find_ready_slot(conn, slot, is_ours=claim["owns_slot"]) is None:
-                done.append(f"slot {slot} holds the WAL from {create_slot(self._dsn, slot, waiter)} on")
+                made = create_slot(self._dsn, slot, waiter, failover=self._stream.failover)
+                done.append(f"slot {slot} holds the WAL from {made} on")
         return Prepared(done, refused)
 
-    def require_continuity(self, claim: Claim, end: SourcePosition) -> None:
-        if claim.get("gap_from") != end.ordinal:
+    def require_continuity(self, claim: Claim, end: SourcePosition | None) -> Claim:
+        with explained(self._dsn), closing(connect(self._dsn, replication=True)) as replication_conn:
+            found = identify(replication_conn)
+            if end is not None:
+                require_timeline(replication_conn, claim["timeline"], found, Lsn(end.ordinal))
+        if end is not None and claim.get("gap_from") != end.ordinal:
             with session(self._dsn) as conn:
                 require_continuity(conn, claim["slot"], Lsn(end.ordinal))
+        return {**claim, "timeline": found.timeline}
 
     def restart(self, claim: Claim, end: SourcePosition) -> Claim:
-        return {**claim, "gap_from": end.ordinal}
+        now = self.now()
+        if now <= end:
+            # What is committed next would lie where the log has something else, and be taken for that.
+            message = f"the server's WAL ends at {self.format(now)}, and our log at {self.format(end)}, after it"
+            raise DefiniteError(message, "select pg_switch_wal(); as often as needed; then run the same command again")
+        return {**claim, "gap_from": end.ordinal, "timeline": self._identity().timeline}
 
     def drop(self, claim: Claim) -> list[str]:
         done = []
