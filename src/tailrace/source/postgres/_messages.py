@@ -15,7 +15,7 @@ from tailrace.model.commit import Commit
 from tailrace.model.position import SourcePosition
 from tailrace.source.postgres._lsn import Lsn
 
-_POSTGRES_EPOCH_US = 946_684_800_000_000
+POSTGRES_EPOCH_US = 946_684_800_000_000
 """2000-01-01 UTC, where Postgres starts counting, in Unix microseconds."""
 
 _BEGIN = struct.Struct(">xQqI")
@@ -100,7 +100,7 @@ class Truncate:
 
 def parse_begin(payload: bytes) -> Begin:
     final_lsn, time, xid = _unpack(_BEGIN, payload, "B")
-    return Begin(Lsn(final_lsn), time + _POSTGRES_EPOCH_US, xid)
+    return Begin(Lsn(final_lsn), time + POSTGRES_EPOCH_US, xid)
 
 
 def parse_commit(payload: bytes) -> Commit:
@@ -210,7 +210,7 @@ def malformed(message: str) -> DefiniteError:
 
 
 def _commit(commit_lsn: int, end_lsn: int, time: int) -> Commit:
-    return Commit(SourcePosition(commit_lsn, time + _POSTGRES_EPOCH_US), end_lsn)
+    return Commit(SourcePosition(commit_lsn, time + POSTGRES_EPOCH_US), end_lsn)
 
 
 def _unpack(layout: struct.Struct, payload: bytes, message: str) -> tuple[Any, ...]:

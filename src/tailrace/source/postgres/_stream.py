@@ -30,15 +30,14 @@ from tailrace.model.table import TableSchema
 from tailrace.source.postgres._announced import Described
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._messages import (
+    POSTGRES_EPOCH_US,
     Ended,
     Prepared,
     Relation,
     check_origin,
     check_type,
     malformed,
-    parse_begin,
     parse_begin_prepare,
-    parse_commit,
     parse_commit_prepared,
     parse_message,
     parse_prepare,
@@ -53,6 +52,11 @@ from tailrace.source.postgres._messages import (
 from tailrace.source.postgres._stream_records import HEADER_BYTES, RecordList
 
 _LSN = struct.Struct(">xQ")
+_BEGIN_TAG, _COMMIT_TAG = ord("B"), ord("C")
+_BEGIN = struct.Struct(f">xQ{HEADER_BYTES - 8}xQ8xI")
+_COMMIT = struct.Struct(f">xQ{HEADER_BYTES - 8}xBQQq")
+"""With the header in front: where transactions are short there are more of these two than changes."""
+_COMMIT_RECORD = struct.Struct(">QQq")
 
 
 @dataclass(frozen=True)
@@ -90,11 +94,18 @@ class StreamEncoder:
     def encode(self, messages: Sequence[bytes]) -> pa.RecordBatch:
         """The records of `messages`, in order."""
         self._records = records = RecordList(messages)
-        tags = records.heads.tags
+        tags = records.heads.tags.tolist()
         start = 0
         for row in records.heads.rare:
-            self._take_changes(start, row)
-            self._take(chr(tags[row]), messages[row])
+            if start < row:
+                self._take_changes(start, row)
+            tag = tags[row]
+            if tag == _BEGIN_TAG:
+                self._begin_whole(messages[row])
+            elif tag == _COMMIT_TAG:
+                self._commit_whole(messages[row])
+            else:
+                self._take(chr(tag), messages[row])
             start = row + 1
         self._take_changes(start, len(messages))
         return records.to_batch()
@@ -109,12 +120,6 @@ class StreamEncoder:
     def _take(self, tag: str, message: bytes) -> None:
         payload = message[HEADER_BYTES:]
         match tag:
-            case "B":
-                final_lsn, _, xid = parse_begin(payload)
-                self._enter_block(tag, xid, final_lsn, is_skipped=final_lsn <= self._last_commit_ordinal)
-                self._begin(message)
-            case "C":
-                self._commit_block(message, parse_commit(payload))
             case "k":
                 if not self._xid:
                     # Inside a block a keepalive says nothing about what has been received whole.
@@ -209,11 +214,26 @@ class StreamEncoder:
         self._unlogged = {}
         self._add(message, Kind.BEGIN)
 
-    def _commit_block(self, message: bytes, commit: Commit) -> None:
-        if self._block != ("B", self._xid, commit.position.ordinal):
+    def _begin_whole(self, message: bytes) -> None:
+        if len(message) != _BEGIN.size:
+            raise malformed("B")
+        lsn, final_lsn, xid = _BEGIN.unpack(message)
+        self._enter_block("B", xid, final_lsn, is_skipped=final_lsn <= self._last_commit_ordinal)
+        if self._unlogged:
+            self._begin(message)
+        elif not self._is_skipped:
+            self._records.add(lsn, xid, Kind.BEGIN)
+
+    def _commit_whole(self, message: bytes) -> None:
+        if len(message) != _COMMIT.size:
             raise malformed("C")
-        self._add(message, Kind.COMMIT, commit.to_bytes())
-        self._last_commit_ordinal = max(self._last_commit_ordinal, commit.position.ordinal)
+        lsn, _, commit_lsn, end_lsn, time = _COMMIT.unpack(message)
+        if self._block != ("B", self._xid, commit_lsn):
+            raise malformed("C")
+        if not self._is_skipped:
+            payload = _COMMIT_RECORD.pack(commit_lsn, end_lsn, time + POSTGRES_EPOCH_US)
+            self._records.add(lsn, self._xid, Kind.COMMIT, payload)
+            self._last_commit_ordinal = commit_lsn
         self._leave_block()
 
     def _end(self, message: bytes, xid: int, commit: Commit | None) -> None:

@@ -87,53 +87,65 @@ class RecordList:
         self.heads = Heads.of(messages)
         self._messages = messages
         self._rows: list[int] = []
+        """Of each record its message; of one that is no change, any."""
         self._payloads: list[bytes] = []
-        self._runs: list[tuple[int, int, bool]] = []
-        """Transaction, number of records, whether they are changes in a streamed block."""
-        self._added: list[tuple[int, int, int, int, int]] = []
-        """Of each record that is no change: where it stands here, ordinal, sub-transaction, kind, relation."""
+        self._xids: list[int] = []
+        self._streamed: list[tuple[int, int]] = []
+        """Which records are changes of streamed blocks: from, up to."""
+        self._at: list[int] = []
+        """Which records are no changes. Their ordinals and kinds follow, and what some of them have besides."""
+        self._ordinals: list[int] = []
+        self._kinds: list[int] = []
+        self._about: list[tuple[int, int, int]] = []
+        """Record, relation, sub-transaction."""
 
     def add_changes(self, start: int, stop: int, xid: int, is_streamed: bool) -> None:
         """The changes that these messages are."""
         taken = self._messages[start:stop]
         if is_streamed:
+            self._streamed.append((len(self._rows), len(self._rows) + stop - start))
             self._payloads += [
                 message[HEADER_BYTES:_AFTER_TAG] + message[_AFTER_TAG + _XID_BYTES :] for message in taken
             ]
         else:
             self._payloads += [message[HEADER_BYTES:] for message in taken]
         self._rows += range(start, stop)
-        self._runs.append((xid, stop - start, is_streamed))
+        self._xids += [xid] * (stop - start)
 
     def add(
         self, ordinal: int, xid: int, kind: Kind, payload: bytes = b"", relation: int = 0, sub_xid: int = 0
     ) -> None:
-        self._added.append((len(self._rows), ordinal, sub_xid, kind, relation))
+        at = len(self._rows)
+        self._at.append(at)
+        self._ordinals.append(ordinal)
+        self._kinds.append(kind)
+        if relation or sub_xid:
+            self._about.append((at, relation, sub_xid))
         self._rows.append(0)
         self._payloads.append(payload)
-        self._runs.append((xid, 1, False))
+        self._xids.append(xid)
 
     def to_batch(self) -> pa.RecordBatch:
         """A definite error for a change that is too short to be one."""
-        count = len(self._rows)
         rows = np.array(self._rows, np.int64)
-        xids, counts, flags = (np.array([run[part] for run in self._runs], np.int64) for part in range(3))
-        xid, is_streamed = np.repeat(xids, counts), np.repeat(flags, counts) > 0
-        ordinal, sub_xid, relation = (np.zeros(count, np.uint64) for _ in range(3))
-        kind = np.zeros(count, np.uint8)
-        at, *added = (np.array([each[part] for each in self._added], np.int64) for part in range(5))
-        is_change = np.ones(count, bool)
-        is_change[at] = False
-        changes = np.flatnonzero(is_change)
+        xid = np.array(self._xids, np.uint64)
+        ordinal, sub_xid, relation = (np.zeros(len(rows), np.uint64) for _ in range(3))
+        kind = np.zeros(len(rows), np.uint8)
+        at = np.array(self._at, np.int64)
+        ordinal[at], kind[at] = self._ordinals, self._kinds
+        changes = np.flatnonzero(kind == 0)
         ordinal[changes] = self.heads.lsn(rows[changes])
         relation[changes] = self.heads.uint32(rows[changes], _AFTER_TAG)
         kind[changes] = _KINDS[self.heads.tags[rows[changes]]]
-        streamed = np.flatnonzero(is_streamed)
-        if (self.heads.lengths[rows[streamed]] < _CHANGE_BYTES_MIN + _XID_BYTES).any():
-            raise malformed("streamed change")
-        sub_xid[streamed] = np.where(relation[streamed] == xid[streamed], 0, relation[streamed])
-        relation[streamed] = self.heads.uint32(rows[streamed], _AFTER_TAG + _XID_BYTES)
-        ordinal[at], sub_xid[at], kind[at], relation[at] = added
+        for start, stop in self._streamed:
+            part = slice(start, stop)
+            if (self.heads.lengths[rows[part]] < _CHANGE_BYTES_MIN + _XID_BYTES).any():
+                raise malformed("streamed change")
+            # What stands where the relation is elsewhere.
+            sub_xid[part] = np.where(relation[part] == xid[part], 0, relation[part])
+            relation[part] = self.heads.uint32(rows[part], _AFTER_TAG + _XID_BYTES)
+        for row, of_relation, of_sub_xid in self._about:
+            relation[row], sub_xid[row] = of_relation, of_sub_xid
         columns = (ordinal, xid, sub_xid, kind, relation, self._payloads)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, RECORD, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=RECORD)
