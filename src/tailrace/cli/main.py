@@ -56,6 +56,13 @@ class Compression(StrEnum):
     ZSTD = "zstd"
 
 
+class Origin(StrEnum):
+    """Whose changes are sent: everyone's, or those alone that were made at the source itself."""
+
+    ANY = "any"
+    NONE = "none"
+
+
 Dsn = Annotated[str, typer.Argument(help="The database: postgresql://user:password@host:5432/database")]
 Lake = Annotated[Path, typer.Argument(help="The lake's folder.")]
 Tables = Annotated[
@@ -110,6 +117,15 @@ PublishEvery = Annotated[
     float, typer.Option(help="Seconds between two publishes at least; more where they are dear.", min=0.1)
 ]
 Slot = Annotated[str | None, typer.Option(help="Use this replication slot; it is created if it is not there.")]
+TwoPhase = Annotated[
+    bool, typer.Option("--two-phase", help="Log prepared transactions when they are prepared. Needs Postgres 15.")
+]
+FailoverSlot = Annotated[
+    bool, typer.Option("--failover-slot", help="Make a slot that standbys keep too. Needs Postgres 17.")
+]
+ChooseOrigin = Annotated[
+    Origin, typer.Option(help="none: leave out what the source received by replication itself. Needs Postgres 16.")
+]
 LogQuota = Annotated[
     str | None,
     typer.Option(
@@ -135,6 +151,9 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     publish_every: PublishEvery = 1.0,
     publication: Annotated[str | None, typer.Option(help="Use this existing publication.")] = None,
     slot: Slot = None,
+    failover_slot: FailoverSlot = False,
+    two_phase: TwoPhase = False,
+    origin: ChooseOrigin = Origin.ANY,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once during a copy.", min=1)] = 16,
     log_quota: LogQuota = None,
     log_compression: LogCompression = None,
@@ -180,7 +199,8 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             signal_file=signal_file,
             watermarking=watermarks,
         )
-        options = {"slot": slot, "publication": publication, "signal_table": signal_table}
+        stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
+        options = {"slot": slot, "publication": publication, "signal_table": signal_table, "stream": stream}
         source = source_of(dsn, append_only=append_only or [], as_text=as_text or [], **options)
         run_connector(Connector(settings, source), lake)
 
@@ -294,7 +314,7 @@ def maintain(
 
 
 @app.command()
-def doctor(
+def doctor(  # noqa: PLR0913, PLR0917  each is an option
     dsn: Dsn,
     tables: Tables = None,
     exclude: Exclude = None,

@@ -33,6 +33,8 @@ class Pace:
         self._position = 0
         self._look_trouble: TailraceError | None = None
         self._told: TroubleChanged | None = None
+        self._heard = time.monotonic()
+        """When capture last had nothing to complain of."""
 
     def trouble(self, error: TailraceError | None) -> None:
         """What a look at the tables struggles with."""
@@ -77,6 +79,10 @@ class Pace:
         if head.seq > cut.seq and cut.seq + 1 >= reader.oldest_seq:
             oldest_us = reader.position_of(cut.seq + 1).time_us
             lag_seconds = max(0.0, time.time() - oldest_us / 1_000_000)
+        if self._capture.report is None:
+            self._heard = time.monotonic()
+        # What was committed since capture lost the source is not in the log, and may be as old as that.
+        lag_seconds = max(lag_seconds, time.monotonic() - self._heard)
         lag_bytes = self._source.lag_bytes(head.ordinal)
         text = self._source.format(cut.position)
         self._tell(StreamProgressed(cut, text, head.seq, rate, lag_bytes, lag_seconds))

@@ -156,8 +156,10 @@ class Run:
 
         end = self._resume()
         try:
-            if end is not None:
-                self._source.require_continuity(record.claim, end)
+            claim = self._source.require_continuity(record.claim, end)
+            if claim != record.claim:
+                record = replace(record, claim=claim)
+                self._home.store_source(record)
             look(record)
         except GapError as error:
             if self._settings.snapshot_mode is not SnapshotMode.WHEN_NEEDED or end is None:

@@ -48,7 +48,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """The source a lake belongs to, and the format of its tables. Stored once."""
+    """The source a lake belongs to, and the format of its tables. Only the claim ever changes."""
 
     identity: Mapping[str, str]
     claim: Mapping[str, Any]

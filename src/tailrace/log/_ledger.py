@@ -28,7 +28,9 @@ from tailrace.model.position import START, SourcePosition
 UNKNOWN_POSITION = -1
 """First position of a transaction that began in a segment which is no longer there."""
 
-_SCHEMA, _KEEPALIVE = np.uint8(Kind.SCHEMA), np.uint8(Kind.KEEPALIVE)
+_KEEPALIVE = np.uint8(Kind.KEEPALIVE)
+_MARKS = np.isin(np.arange(256), [Kind.SCHEMA, Kind.SHAPE, Kind.PREPARE])
+"""Kinds of which each record is looked at."""
 _KNOWN = np.isin(np.arange(256), list(Kind))
 _COMMIT = np.dtype([("commit_ordinal", ">u8"), ("end_ordinal", ">u8"), ("time_us", ">i8")])
 """The fixed part of a `Commit`, as it is on disk."""
@@ -74,12 +76,30 @@ class Active:
     relations: set[int] = field(default_factory=set)
     aborted: list[Array] = field(default_factory=list)
     schemas: list[Mark] = field(default_factory=list)
+    prepared: int | None = None
+    """The ordinal of its PREPARE."""
 
-    def add_schema(self, mark: Mark) -> None:
+    def add(self, mark: Mark) -> None:
+        match mark.kind:
+            case Kind.PREPARE:
+                self.prepared = mark.ordinal
+            case Kind.SHAPE:
+                self._complete(mark)
+            case _:
+                self._add_schema(mark)
+
+    def _add_schema(self, mark: Mark) -> None:
         """Keep a new shape; a repetition of the newest one, as after a roll, adds nothing."""
         newest = next((m for m in reversed(self.schemas) if m.relation == mark.relation), None)
         if newest is None or newest.payload != mark.payload:
             self.schemas.append(mark)
+
+    def _complete(self, mark: Mark) -> None:
+        what = (mark.relation, mark.ordinal)
+        self.schemas = [
+            replace(each, payload=mark.payload) if (each.relation, each.ordinal) == what else each
+            for each in self.schemas
+        ]
 
 
 class Ledger:
@@ -158,8 +178,8 @@ class Ledger:
             raise ValueError(f"commit at {ordinals[at + 1]} after the commit at {ordinals[at]}")
 
     def _marks(self, columns: Columns) -> dict[int, Mark]:
-        """SCHEMA records by row."""
-        found = np.flatnonzero(columns.kind == _SCHEMA).tolist()
+        """Records that are looked at one by one, by row."""
+        found = np.flatnonzero(_MARKS[columns.kind]).tolist()
         return {
             row: Mark(
                 position=self._base.position + row,
@@ -174,24 +194,24 @@ class Ledger:
 
     def _settle(self, batch: _Batch, marks: dict[int, Mark]) -> Derived:
         """Open, continue and finish transactions; the marks that are valid from now on, with the rows."""
-        schemas: dict[int, list[Mark]] = {}
+        of_run: dict[int, list[Mark]] = {}
         run_of_row = batch.runs.of_row(len(batch.columns.xid)) if marks else ()
         for row, mark in marks.items():
-            schemas.setdefault(int(run_of_row[row]), []).append(mark)
+            of_run.setdefault(int(run_of_row[row]), []).append(mark)
         lists = RowLists(batch.runs, batch.row_of_run)
         row_of = batch.row_of_run
-        valid = [replace(mark, since=mark.position) for mark in schemas.pop(-1, [])]
+        valid = [replace(mark, since=mark.position) for mark in of_run.pop(-1, [])]
         for run in self._unsettled(batch.runs):
-            active = self._continue(batch, run, schemas.pop(run, []))
+            active = self._continue(batch, run, of_run.pop(run, []))
             if row_of[run] >= 0:
                 _correct(batch, int(row_of[run]), active)
                 lists.add(int(row_of[run]), active.relations, active.aborted)
                 valid += batch.committed_marks(int(row_of[run]), active.schemas)
-        for run, found in schemas.items():
+        for run, found in of_run.items():
             if row_of[run] >= 0:
                 whole = Active(0, 0)
                 for mark in found:
-                    whole.add_schema(mark)
+                    whole.add(mark)
                 valid += batch.committed_marks(int(row_of[run]), whole.schemas)
         valid.sort(key=lambda mark: mark.since)
         self.in_force.update((mark.relation, mark) for mark in valid if mark.kind == Kind.SCHEMA)
@@ -205,7 +225,7 @@ class Ledger:
         later = np.append(False, (runs.xid[1:] == runs.xid[:-1]) & ~whole[:-1])[: len(runs)]
         yield from np.flatnonzero(~whole | later).tolist()
 
-    def _continue(self, batch: _Batch, run: int, schemas: list[Mark]) -> Active:
+    def _continue(self, batch: _Batch, run: int, marks: list[Mark]) -> Active:
         """The transaction of a run, with the run added; active from now on unless the run ends it."""
         runs, xid = batch.runs, int(batch.runs.xid[run])
         first = int(runs.first_row[run])
@@ -222,8 +242,8 @@ class Ledger:
         aborted = runs.aborted.of(run)
         if len(aborted):
             active.aborted.append(aborted)
-        for mark in schemas:
-            active.add_schema(mark)
+        for mark in marks:
+            active.add(mark)
         if runs.outcome[run] == 0 and not (runs.quiet[run] and active.records == runs.records[run]):
             self.active[xid] = active
         return active

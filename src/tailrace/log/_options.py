@@ -32,3 +32,7 @@ DEFAULTS = LogOptions()
 
 class LogBlockedError(TransientError):
     """There is no room. Nothing is lost; `flush` again when there is."""
+
+
+class LogHeldError(LogBlockedError):
+    """Only unfinished transactions hold what is there. Waiting for room would be waiting for their end."""

@@ -35,6 +35,15 @@ class SegmentEvent:
 
 
 @dataclass(frozen=True)
+class Holder:
+    """Who keeps the oldest of what is there from being deleted."""
+
+    reason: str
+    is_active: bool = False
+    """It is a transaction that has not ended."""
+
+
+@dataclass(frozen=True)
 class Need:
     """What the writer itself needs."""
 
@@ -94,17 +103,17 @@ class Retention:
         floor = self._first_position_after(after, need.seq)
         return floor if need.active_floor is None else min(floor, need.active_floor)
 
-    def holder(self, need: Need) -> str | None:
-        """Who holds the oldest of what is there, in words; None when waiting would free nothing."""
+    def holder(self, need: Need) -> Holder | None:
+        """Who holds the oldest of what is there; None when waiting would free nothing."""
         acknowledged = self._consumers.acknowledged()
         if not acknowledged:
-            return "no consumer has registered"
+            return Holder("no consumer has registered")
         holders = [*acknowledged.items(), *self._consumers.pins().items()]
         name, seq = min(holders, key=lambda holder: holder[1])
         floor = self._first_position_after(seq, need.seq)
         if need.active_floor is not None and need.active_floor <= floor:
-            return f"a transaction has been active since position {need.active_floor}"
-        return f'"{name}" has read up to transaction {seq}' if seq < need.seq else None
+            return Holder(f"a transaction has been active since position {need.active_floor}", is_active=True)
+        return Holder(f'"{name}" has read up to transaction {seq}') if seq < need.seq else None
 
     def _first_position_after(self, after: int, upto: int) -> int:
         if after not in self._first_positions:

@@ -28,14 +28,14 @@ from tailrace.log._layout import create_or_check, log_number, segment_path
 from tailrace.log._ledger import Base, Ledger
 from tailrace.log._lock import WriterLock
 from tailrace.log._next_segment import NextSegment
-from tailrace.log._options import DEFAULTS, LogBlockedError, LogOptions
+from tailrace.log._options import DEFAULTS, LogBlockedError, LogHeldError, LogOptions
 from tailrace.log._recovery import Recovered, recover
 from tailrace.log._retention import Need, Retention, SegmentEvent, disk_bytes, wipe
 from tailrace.log._unsynced import WRITE_AHEAD_BYTES, Unsynced
 from tailrace.log.record import conform
 from tailrace.model.position import SourcePosition
 
-__all__ = ["DEFAULTS", "LogBlockedError", "LogOptions", "LogWriter"]
+__all__ = ["DEFAULTS", "LogBlockedError", "LogHeldError", "LogOptions", "LogWriter"]
 
 _OVERHEAD_BYTES = 4096
 """A frame's metadata and the header of a segment, without details, take less than this."""
@@ -169,10 +169,17 @@ class LogWriter:
             raise
         self._derived.append(derived)
 
+    @property
+    def prepared(self) -> Mapping[int, int]:
+        """Those of the unfinished transactions that are prepared, and the ordinal of each one's PREPARE."""
+        return {xid: each.prepared for xid, each in self._ledger.active.items() if each.prepared is not None}
+
     def abandon_active(self) -> None:
-        """Forget all unfinished transactions, for good: the source will send again those that still matter."""
-        if self._ledger.active:
-            self.append(rollbacks(list(self._ledger.active), self._ledger.base.received.ordinal))
+        """Forget all unfinished transactions, for good: the source will send again those that still matter. It does not
+        send again what is prepared: such a transaction stays until its end comes."""
+        forgotten = self._ledger.active.keys() - self.prepared.keys()
+        if forgotten:
+            self.append(rollbacks(sorted(forgotten), self._ledger.base.received.ordinal))
 
     def flush(self) -> Head:
         """Make everything appended durable and visible to readers.
@@ -260,11 +267,12 @@ class LogWriter:
         holder = retention.holder(self._need([self._ledger.base.floor]))
         self._free(retention)
         # Where nothing was held and retention has freed all it could, waiting would not help.
-        reason = holder or retention.hindrance
+        reason = holder.reason if holder else retention.hindrance
         if reason and not self._is_within_quota() and not (self._sealed_bytes == 0 and self._is_empty()):
             quota = self._options.quota_bytes
             self.blocked = f"the log in {self.path} has reached its quota of {quota} bytes: {reason}"
-            raise LogBlockedError(self.blocked, "let it continue, or raise the quota")
+            error = LogHeldError if holder and holder.is_active else LogBlockedError
+            raise error(self.blocked, "let it continue, or raise the quota")
 
     def _need(self, floors: Sequence[int | None] = ()) -> Need:
         """What must not be deleted, whoever has acknowledged it."""

@@ -25,6 +25,11 @@ class Kind(IntEnum):
     """Forgets the newest change of (`xid`, `sub_xid`, `relation`) that is not yet undone."""
     KEEPALIVE = 6
     """No change: says that everything before `ordinal` has been received. Payload: the position's detail."""
+    PREPARE = 8
+    """Transaction `xid` is prepared: of it the source will send only its end. Payload: the source's name for it."""
+    SHAPE = 9
+    """Replaces what the SCHEMA of the same `xid`, `relation` and `ordinal` says: in a transaction that is logged before
+    it commits, a shape can be told in full only at its end."""
 
     SCHEMA = 16
     """From here on, records of `relation` have this shape."""

@@ -172,8 +172,10 @@ class Source(Protocol):
         `resume` are gone."""
         ...
 
-    def require_continuity(self, claim: Claim, end: SourcePosition) -> None:
-        """A `GapError` when changes after `end`, where the log ends, are gone. Only while no capture runs."""
+    def require_continuity(self, claim: Claim, end: SourcePosition | None) -> Claim:
+        """A `GapError` when changes after `end`, where the log ends, are gone, or the source never had what the log
+        has. Only while no capture runs. None: nothing is in the log yet. The claim to continue with, which the caller
+        stores before it is used."""
         ...
 
     def restart(self, claim: Claim, end: SourcePosition) -> Claim:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import TailraceError
+from tailrace.log._disk import Disk
 from tailrace.log.reader import LogReader
 from tailrace.log.writer import DEFAULTS, LogOptions, LogWriter
 from tailrace.source.control import CaptureControl
@@ -17,7 +18,14 @@ from tailrace.source.postgres.source import PostgresSource
 class Capture:
     """Runs inside `with`. Remembers what was reported and what it died of."""
 
-    def __init__(self, source: PostgresSource, claim: Claim, log: Path, options: LogOptions = DEFAULTS) -> None:
+    def __init__(
+        self,
+        source: PostgresSource,
+        claim: Claim,
+        log: Path,
+        options: LogOptions = DEFAULTS,
+        disk: Disk | None = None,
+    ) -> None:
         self.log = log
         self.identity = source.identify()
         self.reports: list[str] = []
@@ -26,9 +34,10 @@ class Capture:
         self._source = source
         self._claim = claim
         self._options = options
+        self._disk = disk
 
     def __enter__(self) -> Capture:
-        self._writer = LogWriter.open(self.log, self.identity, self._options)
+        self._writer = LogWriter.open(self.log, self.identity, self._options, self._disk)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
         return self

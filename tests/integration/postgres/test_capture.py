@@ -149,7 +149,7 @@ def test_a_server_on_another_timeline_is_not_captured_from(
     with Capture(source, {**claim, "timeline": 7}, tmp_path / "log") as capture:
         wait_until(lambda: capture.has_ended)
     assert capture.error is not None
-    assert "is on timeline 1, not 7" in capture.error.message
+    assert "is on timeline 1, not 7: timeline 7 is none of its own" in capture.error.message
 
 
 def test_a_slot_that_is_in_use_is_waited_for(
@@ -159,7 +159,8 @@ def test_a_slot_that_is_in_use_is_waited_for(
         wait_until(lambda: first.is_streaming)
         with Capture(source, claim, tmp_path / "second") as second:
             wait_until(lambda: second.problem)
-            assert f'slot "{claim["slot"]}" is active' in second.problem
+            pid = walsender(conn, claim)[0]
+            assert f"slot {claim['slot']} is held by process {pid} of the server (tailrace from " in second.problem
             first.control.stop()
             wait_until(lambda: second.is_streaming)
 

@@ -120,7 +120,8 @@ class LogMachine(RuleBasedStateMachine):
         if what == "commit":
             return commit(xid, ordinal, chance.randint(-(1 << 62), 1 << 62), self._invent_detail(chance))
         if what == "control":
-            kind = chance.choices([Kind.ROLLBACK, Kind.ROLLBACK_SUB, Kind.UNDO], [1, 1, 4])[0]
+            kinds = [Kind.ROLLBACK, Kind.ROLLBACK_SUB, Kind.UNDO, Kind.PREPARE]
+            kind = chance.choices(kinds, [1, 1, 4, 1])[0]
             return Record(kind, xid, sub_xid, relation, ordinal=ordinal)
         payload = b"%d" % number * chance.choice([1, 10, 60])
         return Record(chance.choice(CHANGES), xid, sub_xid, relation, payload, ordinal)
@@ -195,6 +196,7 @@ class LogMachine(RuleBasedStateMachine):
         self.confirmed = kept
         meaning = interpret(self.records)
         assert self.writer.active.keys() == meaning.active.keys()
+        assert self.writer.prepared.keys() == {xid for xid, each in meaning.active.items() if each.prepared}
         assert self.writer.head.seq == len(meaning.finished)
         self._check_all()
 

@@ -5,7 +5,7 @@ Record number n carries ordinal n + 1, so that any record found on disk says whi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.unit.log.records import Record
 
@@ -33,6 +33,7 @@ class Transaction:
     changes: list[Change] = field(default_factory=list)
     aborted: set[int] = field(default_factory=set)
     schemas: list[Record] = field(default_factory=list)
+    prepared: bool = False
 
     @property
     def effective(self) -> list[Change]:
@@ -84,6 +85,11 @@ def _step(meaning: Meaning, number: int, record: Record) -> None:
             meaning.in_force[record.relation] = record.payload
         case Kind.SCHEMA:
             active[record.xid].schemas.append(record)
+        case Kind.SHAPE:
+            done = active[record.xid]
+            done.schemas = [_completed(each, record) for each in done.schemas]
+        case Kind.PREPARE:
+            active[record.xid].prepared = True
         case Kind.KEEPALIVE:
             _receive(meaning, (record.ordinal, 0, record.payload))
         case _:
@@ -93,6 +99,11 @@ def _step(meaning: Meaning, number: int, record: Record) -> None:
 def _receive(meaning: Meaning, point: Point) -> None:
     if point[0] >= meaning.received[0]:
         meaning.received = point
+
+
+def _completed(schema: Record, shape: Record) -> Record:
+    is_meant = (schema.relation, schema.ordinal) == (shape.relation, shape.ordinal)
+    return replace(schema, payload=shape.payload) if is_meant else schema
 
 
 def _undo(transaction: Transaction, record: Record) -> None:

@@ -2,20 +2,51 @@
 
 A relation message has the names and types of the columns as they were at that point of the stream. The catalog has
 their numbers, as they are now. The two are matched, and where they do not fit, the shape says so.
+
+Of a transaction that is still open, the catalog does not show what it did to its tables. A shape that is the catalog's
+own is *settled*: it was committed before. Any other one is asked for again when its transaction has committed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import psycopg
 
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres._catalog import declared_types, identity_keys, primary_key, schema_from_relation
-from tailrace.source.postgres._definition import read_columns
+from tailrace.source.postgres._definition import Definition, read_columns
 from tailrace.source.postgres._messages import Relation
 from tailrace.source.postgres._verdict import UNCLEAR, numbers_of
+
+
+@dataclass(frozen=True)
+class Described:
+    """An announced shape."""
+
+    schema: TableSchema
+    is_settled: bool
+    """It is the one that every session sees."""
+
+
+def describe_announced(conn: psycopg.Connection, relation: Relation, text_columns: Sequence[str] = ()) -> Described:
+    """The shape that a relation message announces, of a transaction that may be open."""
+    schema = describe_relation(conn, relation, text_columns)
+    keys = identity_keys(conn, [relation.oid])
+    definition = read_columns(conn, keys).get(relation.oid)
+    return Described(schema, definition is not None and _is_settled(relation, definition, keys[relation.oid]))
+
+
+def _is_settled(relation: Relation, definition: Definition, key: frozenset[str]) -> bool:
+    sent = [(column.name, column.type_oid, column.typmod) for column in relation.columns]
+    stored = [
+        (each.name, each.type, each.typmod)
+        for each in definition.attributes
+        if not each.is_dropped and not each.is_generated
+    ]
+    marked = frozenset(column.name for column in relation.columns if column.is_key)
+    return sent == stored and (relation.replica_identity == "f" or marked == key)
 
 
 def describe_relation(conn: psycopg.Connection, relation: Relation, text_columns: Sequence[str] = ()) -> TableSchema:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 import pyarrow as pa
@@ -19,17 +19,19 @@ from psycopg import pq, sql
 
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.failpoint import failpoint
-from tailrace.log.writer import LogBlockedError, LogWriter
+from tailrace.log.writer import LogBlockedError, LogHeldError, LogWriter
 from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
-from tailrace.source.postgres._announced import describe_relation
+from tailrace.source.postgres._announced import describe_announced
 from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
-from tailrace.source.postgres._identity import identify, require_identity, require_timeline
+from tailrace.source.postgres._identity import identify, require_identity
 from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions, plugin_options
 from tailrace.source.postgres._publication import find_publication
 from tailrace.source.postgres._receiver import Inbox, Receiver
-from tailrace.source.postgres._slot import require_continuity
-from tailrace.source.postgres._stream import StreamEncoder
+from tailrace.source.postgres._slot import require_continuity, require_slot, slot_holder
+from tailrace.source.postgres._stream import Known, StreamEncoder
+from tailrace.source.postgres._timeline import require_same_timeline
 
 LINGER_SECONDS = 0.02
 """How long a message may wait for company before it is written: one fsync serves them all."""
@@ -58,17 +60,28 @@ class Stream:
     """Nothing that committed before this is taken, also where the log ends earlier."""
     text_columns: tuple[str, ...] = ()
     """Patterns for columns that a person wants as text."""
+    options: StreamOptions = DEFAULTS
+
+
+class TooLargeError(TransientError):
+    """The log has no room left for an open transaction and all that follows it, so its commit would never be read."""
 
 
 def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
     """Capture until told to stop. Connects again for ever on transient errors, and reports them."""
     pause_seconds = 0.5
+    options = stream.options
     while not control.stopping.is_set():
         started = time.monotonic()
         try:
             with explained(stream.dsn):
-                _stream(stream, writer, control)
+                _stream(replace(stream, options=options), writer, control)
+        except TooLargeError as error:
+            # The server keeps open transactions on its own disk until they commit. Asked for again with the next.
+            control.report(error.message)
+            options = replace(stream.options, is_streaming=False)
         except TransientError as error:
+            options = stream.options
             pause_seconds = 0.5 if time.monotonic() - started > 60 else pause_seconds
             control.report(f"{error.message}; trying again in {pause_seconds:.0f} s")
             control.stopping.wait(pause_seconds)
@@ -80,17 +93,20 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
     with connect(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
         identity = identify(conn)
         require_identity(writer.identity, identity)
-        require_timeline(stream.timeline, identity.timeline)
+        require_same_timeline(conn, stream.timeline, identity, Lsn(writer.head.ordinal))
+        # What the last connection brought of open transactions is void, and all it brought of others is durable before
+        # it is said where the log ends.
+        writer.abandon_active()
+        if not _flush(writer, control):
+            return
+        failpoint("capture.abandoned")
         begin = Lsn(max(writer.head.ordinal, stream.skip_to))
         if writer.head.ordinal != stream.gap_from:
             require_continuity(catalog_conn, stream.slot, begin)
-        writer.abandon_active()
-        _start_replication(conn, stream, begin)
+        _start_replication(conn, catalog_conn, stream, begin)
         control.report("")
-        encoder = StreamEncoder(
-            writer.last_commit.ordinal,
-            lambda relation: describe_relation(catalog_conn, relation, stream.text_columns),
-        )
+        known = Known(writer.last_commit.ordinal, writer.prepared)
+        encoder = StreamEncoder(known, lambda each: describe_announced(catalog_conn, each, stream.text_columns))
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
         receiver = Receiver(conn, inbox, lambda: writer.head.ordinal, lambda: control.is_paused)
         receiver.start()
@@ -129,25 +145,37 @@ def _write(inbox: Inbox, encoder: StreamEncoder, writer: LogWriter, control: Cap
         control.stopping.wait(LINGER_SECONDS)
         batch = encoder.encode(messages + inbox.take(timeout_seconds=0))
         if _moves(batch, writer):
-            writer.append(batch)
-            _flush(writer, control)
+            _append(writer, batch)
+            failpoint("capture.appended")
+            _flush(writer, control, encoder)
+            failpoint("capture.flushed")
 
 
-def _flush(writer: LogWriter, control: CaptureControl) -> None:
-    """Flush, waiting for room if there is none: the server keeps what we do not take. Not if told to stop first."""
+def _append(writer: LogWriter, batch: pa.RecordBatch) -> None:
+    try:
+        writer.append(batch)
+    except ValueError as error:
+        hint = "the server sent transactions in an impossible order; see whether another process moved the slot"
+        raise DefiniteError(f"the log does not take what the server sent: {error}", hint) from None
+
+
+def _flush(writer: LogWriter, control: CaptureControl, encoder: StreamEncoder | None = None) -> bool:
+    """Flush, waiting for room if there is none: the server keeps what we do not take. False if told to stop first."""
     waited = False
     while not control.stopping.is_set():
         try:
             writer.flush()
-            failpoint("capture.flushed")
             if waited:
                 control.report("")
-            return
+            return True
         except LogBlockedError as error:
             waited = True
+            if isinstance(error, LogHeldError) and encoder is not None and encoder.has_open_streams:
+                raise TooLargeError(f"{error.message}; open transactions wait at the server") from None
             control.report(f"{error.message}; waiting for room")
             control.stopping.wait(1.0)
             writer.retain(0.0)
+    return False
 
 
 def _moves(batch: pa.RecordBatch, writer: LogWriter) -> bool:
@@ -158,10 +186,11 @@ def _moves(batch: pa.RecordBatch, writer: LogWriter) -> bool:
     return bool((kinds != Kind.KEEPALIVE).any() or batch.column("ordinal").to_numpy().max() > writer.head.ordinal)
 
 
-def _start_replication(conn: psycopg.Connection, stream: Stream, lsn: Lsn) -> None:
-    publications = ", ".join('"' + name.replace('"', '""') + '"' for name in stream.publications)
-    command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {})").format(
-        sql.Identifier(stream.slot), sql.SQL(str(lsn)), sql.Literal(publications)
+def _start_replication(conn: psycopg.Connection, catalog_conn: psycopg.Connection, stream: Stream, lsn: Lsn) -> None:
+    options = plugin_options(conn.info.server_version, stream.options, stream.publications)
+    listed = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.SQL(name), sql.Literal(options[name])) for name in options)
+    command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} ({})").format(
+        sql.Identifier(stream.slot), sql.SQL(str(lsn)), listed
     )
     take_text_as_it_is(conn)
     result = conn.pgconn.exec_(command.as_bytes(conn))
@@ -170,7 +199,9 @@ def _start_replication(conn: psycopg.Connection, stream: Stream, lsn: Lsn) -> No
     reason = " ".join((result.error_message or b"").decode(errors="replace").split())
     state = result.error_field(pq.DiagnosticField.SQLSTATE)
     if state == _IN_USE:
-        raise TransientError(reason, "another process reads from this slot")
+        holder = slot_holder(catalog_conn, stream.slot)
+        raise TransientError(f"slot {stream.slot} is held by {holder}", "stop it, or wait until it ends")
     if state is None or state[:2] in _TRANSIENT_CLASSES:
         raise TransientError(f"cannot stream from slot {stream.slot}: {reason}")
+    require_slot(catalog_conn, stream.slot, lsn)
     raise DefiniteError(f"cannot stream from slot {stream.slot}: {reason}")

@@ -49,15 +49,6 @@ def require_identity(known: Mapping[str, str], found: Identity) -> None:
         )
 
 
-def require_timeline(known: int, found: int) -> None:
-    """A promoted standby may lack the end of what we have read, and reuse its positions for other changes."""
-    if found != known:
-        raise DefiniteError(
-            f"the server is on timeline {found}, not {known}: after a failover it may lack changes that we have",
-            "start a new lake in an empty folder",
-        )
-
-
 def require_streaming(conn: psycopg.Connection, dsn: str) -> Identity:
     """Who the server is; a definite error unless it can stream changes to this user."""
     row = conn.execute(QUERIES["server"]).fetchone()
@@ -83,6 +74,14 @@ def wal_position(conn: psycopg.Connection) -> Lsn:
     row = conn.execute(QUERIES["wal_position"]).fetchone()
     assert row is not None
     return end_of_records(Lsn.parse(row[0]), row[1])
+
+
+def require_wal_after(now: Lsn, end: Lsn) -> None:
+    """A log that is to continue after a gap ends before what is committed next: that would otherwise lie where the log
+    has something else, and be taken for it."""
+    if now <= end:
+        message = f"the server's WAL ends at {now}, and our log at {end}, after it"
+        raise DefiniteError(message, "select pg_switch_wal(); as often as needed; then run the same command again")
 
 
 def end_of_records(insert_lsn: Lsn, block_bytes: int) -> Lsn:

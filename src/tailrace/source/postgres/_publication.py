@@ -49,6 +49,11 @@ class Ensured:
     dropped: list[TableId] = field(default_factory=list)
     refused: dict[TableId, Problem] = field(default_factory=dict)
 
+    def said(self, name: str) -> list[str]:
+        """A line for each thing that was done."""
+        counts = (("no longer sends", len(self.dropped)), ("sends", len(self.added)))
+        return [f"publication {name} {verb} {n} table{'s' if n > 1 else ''}" for verb, n in counts if n]
+
 
 def find_publication(conn: psycopg.Connection, name: str, *, inserts: bool = False) -> Publication | None:
     """The publication, or None if there is none. A definite error if it leaves out a kind of change, or if one for

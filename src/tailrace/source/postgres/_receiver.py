@@ -14,6 +14,9 @@ from psycopg import pq
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 
 FEEDBACK_SECONDS = 0.5
+SILENCE_SECONDS_MAX = 120.0
+"""A server that is asked all the time and does not answer for so long is taken for lost: a network that was cut says
+nothing."""
 
 _POSTGRES_EPOCH_SECONDS = 946_684_800
 _STATUS = struct.Struct(">cQQQqB")
@@ -79,14 +82,19 @@ class Receiver(threading.Thread):
     def run(self) -> None:
         try:
             next_feedback = 0.0
+            heard = time.monotonic()
             while not self._stopping.is_set():
                 if time.monotonic() >= next_feedback:
                     self._confirm()
                     next_feedback = time.monotonic() + FEEDBACK_SECONDS
                 if self._holds_back:
+                    heard = time.monotonic()
                     self._stopping.wait(0.01)
-                elif not self._receive():
+                elif self._receive():
+                    heard = time.monotonic()
+                else:
                     self._wait(next_feedback)
+                    _require_sound(heard)
             self._confirm()
         except Exception as error:
             self._inbox.close(error)
@@ -130,6 +138,12 @@ class Receiver(threading.Thread):
         wants_reply = not self._holds_back
         self._pgconn.put_copy_data(_STATUS.pack(b"r", ordinal, ordinal, ordinal, clock, wants_reply))
         self._pgconn.flush()
+
+
+def _require_sound(heard: float) -> None:
+    """Transient when the server has been silent for too long."""
+    if time.monotonic() - heard > SILENCE_SECONDS_MAX:
+        raise TransientError(f"the server has not answered for {SILENCE_SECONDS_MAX:.0f} s")
 
 
 def _ending(pgconn: pq.abc.PGconn) -> TailraceError:

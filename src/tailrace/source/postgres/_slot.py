@@ -16,12 +16,32 @@ from tailrace.source.postgres._connection import connect
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import load
 from tailrace.source.postgres._refusals import missing_replication
+from tailrace.source.postgres._timeline import REPAIR
 from tailrace.source.postgres._waiting import Waiter, open_writers
 
 QUERIES = load("replication.sql")
 
-_AFTER_A_GAP = "repair the lake with --snapshot-mode when_needed, or start a new one in an empty folder"
+_REASONS = {
+    "wal_removed": (
+        "the server removed WAL that we had not read",
+        "alter system set max_slot_wal_keep_size = -1; select pg_reload_conf();",
+    ),
+    "rows_removed": (
+        "the server removed catalog rows that are needed to read its WAL",
+        "alter system set hot_standby_feedback = on; on this standby, then select pg_reload_conf();",
+    ),
+    "wal_level_insufficient": (
+        "the server ran with another wal_level for a while",
+        "keep wal_level = logical, on the primary too",
+    ),
+    "idle_timeout": (
+        "it was not read for longer than the server allows",
+        "alter system set idle_replication_slot_timeout = 0; select pg_reload_conf();",
+    ),
+}
+"""Why the server gave up a slot (told since Postgres 17), and what keeps it from doing so again."""
 RELEASE_SECONDS = 10
+FAILOVER_SINCE = 170000
 
 
 @dataclass(frozen=True)
@@ -36,6 +56,7 @@ class Slot:
     wal_status: str | None
     restart_lsn: Lsn | None = None
     """Where the server begins to read when it has to send something."""
+    invalidation_reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +79,7 @@ def find_slot(conn: psycopg.Connection, name: str) -> Slot | None:
     if row[1] != "pgoutput":
         raise DefiniteError(f"slot {name} uses the plugin {row[1]}, not pgoutput", "choose another name with --slot")
     confirmed, restart = (None if text is None else Lsn.parse(text) for text in (row[3], row[7]))
-    return Slot(name, row[0], row[2], confirmed, row[4], restart)
+    return Slot(name, row[0], row[2], confirmed, row[4], restart, row[8])
 
 
 def find_ready_slot(conn: psycopg.Connection, name: str, *, is_ours: bool) -> Slot | None:
@@ -88,11 +109,15 @@ def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
     confirmed."""
     slot = find_slot(conn, name)
     if slot is None or slot.confirmed_flush_lsn is None:
-        raise GapError(f"replication slot {name} is gone: changes since {end} cannot be read any more", _AFTER_A_GAP)
-    if slot.wal_status == "lost":
         raise GapError(
-            f"replication slot {name} was invalidated: the server removed WAL we had not read",
-            f"raise max_slot_wal_keep_size; then {_AFTER_A_GAP}",
+            f"replication slot {name} is gone: changes since {end} cannot be read any more",
+            f"let nothing drop it; {REPAIR}",
+        )
+    if slot.wal_status == "lost":
+        reason, remedy = _REASONS[slot.invalidation_reason or "wal_removed"]
+        raise GapError(
+            f"replication slot {name} was invalidated: {reason}; changes since {end} cannot be read any more",
+            f"{remedy} then {REPAIR}",
         )
     return slot.confirmed_flush_lsn
 
@@ -104,8 +129,8 @@ def require_continuity(conn: psycopg.Connection, name: str, end: Lsn) -> None:
     if end and confirmed > end:
         raise GapError(
             f"slot {name} is confirmed up to {confirmed}, our log ends at {end}: "
-            "another process read from it and those changes are lost",
-            f"let nothing else read from it; then {_AFTER_A_GAP}",
+            "another process read from it, or it was made again, and those changes are lost",
+            f"let nothing else read from it; then {REPAIR}",
         )
 
 
@@ -116,10 +141,24 @@ def require_slot_name(name: str) -> None:
         )
 
 
-def create_slot(dsn: str, name: str, waiter: Waiter) -> Lsn:
-    """Create the connector's slot. Returns its consistent point: every later commit will be sent."""
+def slot_holder(conn: psycopg.Connection, name: str) -> str:
+    """Who reads from a slot that is in use, in words."""
+    row = conn.execute(QUERIES["slot_holder"], {"slot": name}).fetchone()
+    return "another process" if row is None else f"process {row[0]} of the server ({row[1]} from {row[2]})"
+
+
+def create_slot(dsn: str, name: str, waiter: Waiter, *, failover: bool = False) -> Lsn:
+    """Create the connector's slot. Returns its consistent point: every later commit will be sent. With `failover`,
+    standbys that synchronise slots keep it too."""
     with closing(connect(dsn, replication=True)) as conn:
-        return _create(conn, dsn, name, "NOEXPORT", waiter).lsn
+        if failover and conn.info.server_version < FAILOVER_SINCE:
+            raise DefiniteError(
+                f"Postgres {conn.info.server_version // 10000} has no failover slots",
+                "leave out --failover-slot, or use Postgres 17 or newer",
+            )
+        return _create(
+            conn, dsn, name, "(SNAPSHOT 'nothing', FAILOVER)" if failover else "NOEXPORT_SNAPSHOT", waiter
+        ).lsn
 
 
 @contextmanager
@@ -130,7 +169,7 @@ def exported_snapshot(dsn: str, name: str, waiter: Waiter) -> Iterator[ExportedS
     drops the slot with the connection, also when we are killed.
     """
     with closing(connect(dsn, replication=True)) as conn:
-        yield _create(conn, dsn, name, "EXPORT", waiter)
+        yield _create(conn, dsn, name, "EXPORT_SNAPSHOT", waiter)
 
 
 def drop_slot(conn: psycopg.Connection, name: str) -> bool:
@@ -148,9 +187,10 @@ def drop_slot(conn: psycopg.Connection, name: str) -> bool:
     return was_there
 
 
-def _create(conn: psycopg.Connection, dsn: str, name: str, snapshot: str, waiter: Waiter) -> ExportedSnapshot:
+def _create(conn: psycopg.Connection, dsn: str, name: str, how: str, waiter: Waiter) -> ExportedSnapshot:
+    lifetime = sql.SQL("TEMPORARY" if how == "EXPORT_SNAPSHOT" else "")
     command = sql.SQL("CREATE_REPLICATION_SLOT {} {} LOGICAL pgoutput {}").format(
-        sql.Identifier(name), sql.SQL("TEMPORARY" if snapshot == "EXPORT" else ""), sql.SQL(f"{snapshot}_SNAPSHOT")
+        sql.Identifier(name), lifetime, sql.SQL(how)
     )
     undo = sql.SQL("DROP_REPLICATION_SLOT {}").format(sql.Identifier(name))
     try:

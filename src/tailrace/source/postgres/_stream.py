@@ -1,114 +1,317 @@
 """The replication stream as log records.
 
-Pure: raw CopyData messages in, a batch of log records out. Row changes pass through untouched;
-only the rare messages are looked into. A transaction whose commit the log already has is left
-out whole, so a server that sends again from an older position adds nothing.
+Pure: raw CopyData messages in, a batch of log records out. Changes of rows pass through as they are; only the rare
+messages are looked into. A transaction comes in one of three ways:
+
+    B … C              whole, when it has committed
+    S … E  S … E  c    streamed, in parts among those of others, while it is open; `A` takes it back, or a part of it
+    b … P  …  K        when it is prepared, and its end later; `p` where it was streamed before; `r` takes it back
+
+A transaction whose commit the log already has is left out whole, so a server that sends again from an older position
+adds nothing. Of a streamed one that is known only at its commit: then it is rolled back in the log.
+
+A shape that an open transaction announces may come from a change of its own that no other session can see yet. Then its
+SCHEMA record only says where the shape begins, and the catalog is asked again when the transaction has committed. For
+the server, what it sent with a prepared transaction is known to all others, whether that one commits or not.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
-from tailrace.log.record import RECORD
+from tailrace.errors import DefiniteError
+from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableSchema
-from tailrace.source.postgres._messages import Relation, parse_begin, parse_commit, parse_relation, parse_truncate
+from tailrace.source.postgres._announced import Described
+from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres._messages import (
+    POSTGRES_EPOCH_US,
+    Ended,
+    Prepared,
+    Relation,
+    check_origin,
+    check_type,
+    malformed,
+    parse_begin_prepare,
+    parse_commit_prepared,
+    parse_message,
+    parse_prepare,
+    parse_relation,
+    parse_rollback_prepared,
+    parse_stream_abort,
+    parse_stream_commit,
+    parse_stream_start,
+    parse_truncate,
+    without_xid,
+)
+from tailrace.source.postgres._stream_records import HEADER_BYTES, RecordList
 
-HEADER_BYTES = 25
-"""`w`, the record's LSN, the server's WAL end, the clock; the pgoutput message follows."""
+_LSN = struct.Struct(">xQ")
+_BEGIN_TAG, _COMMIT_TAG = ord("B"), ord("C")
+_BEGIN = struct.Struct(f">xQ{HEADER_BYTES - 8}xQ8xI")
+_COMMIT = struct.Struct(f">xQ{HEADER_BYTES - 8}xBQQq")
+"""With the header in front: where transactions are short there are more of these two than changes."""
+_COMMIT_RECORD = struct.Struct(">QQq")
 
-_CHANGES = {ord("I"): Kind.INSERT, ord("U"): Kind.UPDATE, ord("D"): Kind.DELETE}
-_POSITIONS = struct.Struct(">xQ")
-_RELATION = struct.Struct(f">{HEADER_BYTES + 1}xI")
+
+@dataclass(frozen=True)
+class Known:
+    """What the log has where the stream begins."""
+
+    last_commit_ordinal: int = 0
+    prepared: Mapping[int, int] = field(default_factory=dict)
+    """Transactions that are prepared, and where."""
 
 
 class StreamEncoder:
-    """Turns messages into records. Remembers the open transaction between two calls."""
+    """Turns messages into records. Remembers open transactions between two calls: of each streamed one the shapes that
+    it announced, never its changes."""
 
-    def __init__(self, last_commit_ordinal: int, describe: Callable[[Relation], TableSchema]) -> None:
-        self._last_commit_ordinal = last_commit_ordinal
+    def __init__(self, known: Known, describe: Callable[[Relation], Described]) -> None:
+        self._last_commit_ordinal = known.last_commit_ordinal
+        self._prepared = dict(known.prepared)
         self._describe = describe
-        self._xid = 0
-        self._skipping = False
-        self._columns = _Columns()
+        self._streamed: dict[int, list[tuple[int, Relation]]] = {}
+        """The open streamed transactions, and which shapes each announced that are not settled."""
+        self._announced = 0
+        """How many shapes were announced. Such a message has no LSN, so its number tells the record."""
+        self._unlogged: dict[int, Relation] = {}
+        """Shapes that only transactions announced which the log has: the server sends a shape once."""
+        self._block = ("", 0, 0)
+        """How it began, its transaction, where that commits or is prepared."""
+        self._xid, self._is_streamed, self._is_skipped = 0, False, False
+
+    @property
+    def has_open_streams(self) -> bool:
+        """Whether a transaction is in the log of which the server has more to send."""
+        return bool(self._streamed)
 
     def encode(self, messages: Sequence[bytes]) -> pa.RecordBatch:
         """The records of `messages`, in order."""
-        self._columns = columns = _Columns()
-        for message in messages:
-            tag = message[HEADER_BYTES] if message[0] == ord("w") else ord("k")
-            kind = _CHANGES.get(tag)
-            if kind is None:
-                self._encode_rare(tag, message)
-            elif not self._skipping:
-                columns.ordinals.append(_POSITIONS.unpack_from(message)[0])
-                columns.xids.append(self._xid)
-                columns.kinds.append(kind)
-                columns.relations.append(_RELATION.unpack_from(message)[0])
-                columns.payloads.append(message[HEADER_BYTES:])
-        return columns.to_batch()
+        self._records = records = RecordList(messages)
+        tags = records.heads.tags.tolist()
+        start = 0
+        for row in records.heads.rare:
+            if start < row:
+                self._take_changes(start, row)
+            tag = tags[row]
+            if tag == _BEGIN_TAG:
+                self._begin_whole(messages[row])
+            elif tag == _COMMIT_TAG:
+                self._commit_whole(messages[row])
+            else:
+                self._take(chr(tag), messages[row])
+            start = row + 1
+        self._take_changes(start, len(messages))
+        return records.to_batch()
 
-    def _encode_rare(self, tag: int, message: bytes) -> None:
-        lsn = _POSITIONS.unpack_from(message)[0]
+    def _take_changes(self, start: int, stop: int) -> None:
+        if start == stop or self._is_skipped:
+            return
+        if not self._xid:
+            raise malformed("row")
+        self._records.add_changes(start, stop, self._xid, self._is_streamed)
+
+    def _take(self, tag: str, message: bytes) -> None:
         payload = message[HEADER_BYTES:]
-        match chr(tag):
-            case "B":
-                final_lsn, _, self._xid = parse_begin(payload)
-                self._skipping = final_lsn <= self._last_commit_ordinal
-                self._add(lsn, Kind.BEGIN, 0, b"")
-            case "C":
-                commit = parse_commit(payload)
-                self._add(lsn, Kind.COMMIT, 0, commit.to_bytes())
-                self._last_commit_ordinal = max(self._last_commit_ordinal, commit.position.ordinal)
-                self._xid, self._skipping = 0, False
+        match tag:
+            case "k":
+                if not self._xid:
+                    # Inside a block a keepalive says nothing about what has been received whole.
+                    self._records.add(_lsn(message), 0, Kind.KEEPALIVE)
+            case "R" | "T" | "M" | "Y" | "O":
+                self._take_inside(tag, message, payload)
+            case "S" | "E" | "c" | "A":
+                self._take_stream(tag, message, payload)
+            case "b" | "P" | "p" | "K" | "r":
+                self._take_prepared(tag, message, payload)
+            case _:
+                raise malformed(tag if tag.isprintable() else f"{ord(tag):#x}")
+
+    def _take_inside(self, tag: str, message: bytes, payload: bytes) -> None:
+        """What tells of tables, or of the transaction at hand."""
+        sub_xid = 0
+        if self._is_streamed and tag != "O":
+            sub_xid, payload = without_xid(payload)
+            sub_xid = 0 if sub_xid == self._xid else sub_xid
+        if not self._xid and tag != "M":
+            raise malformed(tag)
+        match tag:
             case "R":
-                # Kept even when its transaction is skipped: the server sends a shape only once.
-                schema = self._describe(parse_relation(payload))
-                self._columns.add(lsn, self._xid, Kind.SCHEMA, schema.relation, schema.to_json())
+                self._announce(parse_relation(payload), sub_xid)
             case "T":
                 for relation in parse_truncate(payload).relations:
-                    self._add(lsn, Kind.TRUNCATE, relation, payload)
+                    self._add(message, Kind.TRUNCATE, payload, relation, sub_xid)
             case "M":
-                self._add(lsn, Kind.MESSAGE, 0, payload)
-            case "k" if not self._xid:
-                # Inside a transaction a keepalive says nothing about what has been received whole.
-                self._columns.add(lsn, 0, Kind.KEEPALIVE, 0, b"")
+                self._take_message(message, payload, sub_xid)
+            case "Y":
+                check_type(payload)
+            case "O":
+                check_origin(payload)
 
-    def _add(self, lsn: int, kind: Kind, relation: int, payload: bytes) -> None:
-        if not self._skipping:
-            self._columns.add(lsn, self._xid, kind, relation, payload)
+    def _take_stream(self, tag: str, message: bytes, payload: bytes) -> None:
+        match tag:
+            case "S":
+                xid, is_first = parse_stream_start(payload)
+                self._enter_block(tag, xid)
+                if is_first:
+                    self._streamed[xid] = []
+                    self._begin(message)
+                elif xid not in self._streamed:
+                    raise malformed(tag)
+            case "E":
+                if not self._is_streamed or len(payload) > 1:
+                    raise malformed(tag)
+                self._leave_block()
+            case "c":
+                xid, commit = parse_stream_commit(payload)
+                self._complete(xid, tag)
+                self._end(message, xid, commit)
+            case "A":
+                self._abort(message, *parse_stream_abort(payload))
+
+    def _take_prepared(self, tag: str, message: bytes, payload: bytes) -> None:
+        match tag:
+            case "b":
+                lsn, xid, _ = parse_begin_prepare(payload)
+                self._enter_block(tag, xid, lsn, is_skipped=self._prepared.get(xid) == lsn)
+                self._begin(message)
+            case "P":
+                prepared = parse_prepare(payload)
+                if self._block != ("b", prepared.xid, prepared.lsn):
+                    raise malformed(tag)
+                self._prepare(message, prepared)
+                self._leave_block()
+            case "p":
+                prepared = parse_prepare(payload, tag)
+                self._complete(prepared.xid, tag)
+                self._prepare(message, prepared)
+            case "K":
+                self._end_prepared(message, parse_commit_prepared(payload))
+            case "r":
+                self._end_prepared(message, parse_rollback_prepared(payload))
+
+    def _enter_block(self, tag: str, xid: int, lsn: int = 0, *, is_skipped: bool = False) -> None:
+        if self._xid or not xid:
+            raise malformed(tag)
+        self._block = (tag, xid, lsn)
+        self._xid, self._is_streamed, self._is_skipped = xid, tag == "S", is_skipped
+
+    def _leave_block(self) -> None:
+        self._block = ("", 0, 0)
+        self._xid, self._is_streamed, self._is_skipped = 0, False, False
+
+    def _begin(self, message: bytes) -> None:
+        if self._is_skipped:
+            return
+        for relation in self._unlogged.values():
+            self._records.add(0, 0, Kind.SCHEMA, self._describe(relation).schema.to_json(), relation.oid)
+        self._unlogged = {}
+        self._add(message, Kind.BEGIN)
+
+    def _begin_whole(self, message: bytes) -> None:
+        if len(message) != _BEGIN.size:
+            raise malformed("B")
+        lsn, final_lsn, xid = _BEGIN.unpack(message)
+        self._enter_block("B", xid, final_lsn, is_skipped=final_lsn <= self._last_commit_ordinal)
+        if self._unlogged:
+            self._begin(message)
+        elif not self._is_skipped:
+            self._records.add(lsn, xid, Kind.BEGIN)
+
+    def _commit_whole(self, message: bytes) -> None:
+        if len(message) != _COMMIT.size:
+            raise malformed("C")
+        lsn, _, commit_lsn, end_lsn, time = _COMMIT.unpack(message)
+        if self._block != ("B", self._xid, commit_lsn):
+            raise malformed("C")
+        if not self._is_skipped:
+            payload = _COMMIT_RECORD.pack(commit_lsn, end_lsn, time + POSTGRES_EPOCH_US)
+            self._records.add(lsn, self._xid, Kind.COMMIT, payload)
+            self._last_commit_ordinal = commit_lsn
+        self._leave_block()
+
+    def _end(self, message: bytes, xid: int, commit: Commit | None) -> None:
+        """The end of a transaction that was logged before it. What the log has under its commit already is void."""
+        if commit is None or commit.position.ordinal <= self._last_commit_ordinal:
+            self._records.add(_lsn(message), xid, Kind.ROLLBACK)
+        else:
+            self._records.add(_lsn(message), xid, Kind.COMMIT, commit.to_bytes())
+            self._last_commit_ordinal = commit.position.ordinal
+
+    def _abort(self, message: bytes, xid: int, sub_xid: int) -> None:
+        """Of a transaction that is not known, nothing has to be taken back."""
+        if self._xid:
+            raise malformed("A")
+        if xid not in self._streamed:
+            return
+        if xid == sub_xid:
+            del self._streamed[xid]
+            self._records.add(_lsn(message), xid, Kind.ROLLBACK)
+        else:
+            self._records.add(_lsn(message), xid, Kind.ROLLBACK_SUB, sub_xid=sub_xid)
+
+    def _prepare(self, message: bytes, prepared: Prepared) -> None:
+        if not self._is_skipped:
+            self._records.add(prepared.lsn, prepared.xid, Kind.PREPARE, prepared.gid.encode())
+            self._prepared[prepared.xid] = prepared.lsn
+
+    def _end_prepared(self, message: bytes, ended: Ended) -> None:
+        if self._xid:
+            raise malformed("K")
+        if self._prepared.pop(ended.xid, None) is not None:
+            self._end(message, ended.xid, ended.commit)
+        elif ended.commit is not None and ended.commit.position.ordinal > self._last_commit_ordinal:
+            where = Lsn(ended.commit.position.ordinal)
+            raise DefiniteError(
+                f"the transaction that was committed at {where} was prepared before, and the log lacks what it changed",
+                "copy every table again: run the same command with --snapshot-mode when_needed on another slot",
+            )
+
+    def _announce(self, relation: Relation, sub_xid: int) -> None:
+        self._announced += 1
+        if self._is_skipped:
+            self._unlogged[relation.oid] = relation
+            return
+        described = self._describe(relation)
+        schema, xid = described.schema, self._xid
+        if self._is_streamed and not described.is_settled:
+            self._streamed[xid].append((self._announced, relation))
+            # Without columns nothing can be decoded by it, should it stay as it is.
+            schema = TableSchema(schema.table, relation.oid, (), (), {"announced": self._announced})
+        elif self._block[0] == "b" and described.is_settled:
+            xid, sub_xid = 0, 0
+        self._records.add(self._announced, xid, Kind.SCHEMA, schema.to_json(), relation.oid, sub_xid)
+
+    def _complete(self, xid: int, tag: str) -> None:
+        """The shapes of a streamed transaction, now that the catalog can show them; it is no longer open."""
+        if self._xid or xid not in self._streamed:
+            raise malformed(tag)
+        for number, relation in self._streamed.pop(xid):
+            self._records.add(number, xid, Kind.SHAPE, self._describe(relation).schema.to_json(), relation.oid)
+
+    def _take_message(self, message: bytes, payload: bytes, sub_xid: int) -> None:
+        found = parse_message(payload)
+        if found.is_transactional:
+            if not self._xid:
+                raise malformed("M")
+            self._add(message, Kind.MESSAGE, payload, sub_xid=sub_xid)
+            return
+        self._records.add(found.lsn, 0, Kind.MESSAGE, payload)
+        if not self._xid:
+            # All that committed before has been sent. From just after its start on, the message is not sent again.
+            self._records.add(found.lsn + 1, 0, Kind.KEEPALIVE)
+
+    def _add(self, message: bytes, kind: Kind, payload: bytes = b"", relation: int = 0, sub_xid: int = 0) -> None:
+        if not self._is_skipped:
+            self._records.add(_lsn(message), self._xid, kind, payload, relation, sub_xid)
 
 
-class _Columns:
-    """Records, column by column."""
-
-    def __init__(self) -> None:
-        self.ordinals: list[int] = []
-        self.xids: list[int] = []
-        self.kinds: list[int] = []
-        self.relations: list[int] = []
-        self.payloads: list[bytes] = []
-
-    def add(self, lsn: int, xid: int, kind: Kind, relation: int, payload: bytes) -> None:
-        self.ordinals.append(lsn)
-        self.xids.append(xid)
-        self.kinds.append(kind)
-        self.relations.append(relation)
-        self.payloads.append(payload)
-
-    def to_batch(self) -> pa.RecordBatch:
-        columns = {
-            "ordinal": np.array(self.ordinals, np.uint64),
-            "xid": np.array(self.xids, np.uint64),
-            "sub_xid": np.zeros(len(self.xids), np.uint64),
-            "kind": np.array(self.kinds, np.uint8),
-            "relation": np.array(self.relations, np.uint32),
-            "payload": self.payloads,
-        }
-        return pa.RecordBatch.from_arrays(
-            [pa.array(columns[field.name], field.type) for field in RECORD], schema=RECORD
-        )
+def _lsn(message: bytes) -> int:
+    lsn: int = _LSN.unpack_from(message)[0]
+    return lsn

@@ -1,7 +1,7 @@
 -- slot: what the server knows of one logical slot
 select database, plugin, active_pid, confirmed_flush_lsn::text, wal_status, slot_type, current_database(),
-       restart_lsn::text
-from pg_replication_slots
+       restart_lsn::text, to_jsonb(s) ->> 'invalidation_reason'
+from pg_replication_slots s
 where slot_name = %(slot)s;
 
 -- waiting_commits: how many messages a slot would send up to an lsn, and its commits; takes nothing from it
@@ -9,6 +9,12 @@ select count(*), array_agg(data) filter (where get_byte(data, 0) = 67)
 from pg_logical_slot_peek_binary_changes(
   %(slot)s, %(upto)s::pg_lsn, %(limit)s, 'proto_version', '1', 'publication_names', %(publications)s
 );
+
+-- slot_holder: who reads from a slot
+select a.pid, coalesce(nullif(a.application_name, ''), 'without a name'), coalesce(a.client_addr::text, 'a socket')
+from pg_replication_slots s
+join pg_stat_activity a on a.pid = s.active_pid
+where s.slot_name = %(slot)s;
 
 -- publication: whether a publication sends inserts and truncates, updates, deletes, and partitions as their table
 select pubinsert and pubtruncate, pubupdate, pubdelete, pubviaroot

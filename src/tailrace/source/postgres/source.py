@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,14 +52,21 @@ from tailrace.source.postgres._catalog import (
     schema_of,
 )
 from tailrace.source.postgres._claims import publications, require_names, require_usable
-from tailrace.source.postgres._connection import KeptConnection, explained, session
+from tailrace.source.postgres._connection import KeptConnection, connect, explained, session
 from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import read_definitions, renewed, types_of
-from tailrace.source.postgres._identity import Identity, require_streaming, require_timeline, wal_position
+from tailrace.source.postgres._identity import (
+    Identity,
+    identify,
+    require_streaming,
+    require_wal_after,
+    wal_position,
+)
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._mark import catalog_mark
 from tailrace.source.postgres._offsets import WORDS, PostgresOffsets, stream_end
 from tailrace.source.postgres._problems import problems, source_tables
+from tailrace.source.postgres._protocol import StreamOptions
 from tailrace.source.postgres._publication import (
     drop_publication,
     ensure_publication,
@@ -76,6 +83,7 @@ from tailrace.source.postgres._slot import (
     require_continuity,
     require_slot,
 )
+from tailrace.source.postgres._timeline import require_timeline
 from tailrace.source.postgres._verdict import why_copy
 from tailrace.source.postgres._waiting import Waiter
 from tailrace.source.postgres._watermarks import watermarks_of
@@ -92,6 +100,7 @@ class PostgresSource(Source):
     are patterns for columns that are copied as Postgres's text, whatever their type.
     `signal_table` is sent whether or not it is copied, and copied only where a pattern gives its whole name. Windows
     write their `watermarks` to it, if any.
+    `stream` has fields of `StreamOptions`: how changes are sent.
     """
 
     kind: ClassVar[str] = "postgres"
@@ -106,6 +115,7 @@ class PostgresSource(Source):
         signal_table: str | None = None,
         watermarks: str = Watermarking.READ_ONLY,
         as_text: Sequence[str] = (),
+        stream: Mapping[str, Any] | None = None,
     ) -> None:
         self._dsn = dsn
         self._slot = slot
@@ -115,6 +125,7 @@ class PostgresSource(Source):
         self._signals = SignalTable.named(signal_table) if signal_table is not None else None
         self._watermarking = Watermarking(watermarks)
         self._watermarks = watermarks_of(self._watermarking, self._signals)
+        self._stream = StreamOptions(**(stream or {}))
         self._kept = KeptConnection(dsn)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,6 +141,7 @@ class PostgresSource(Source):
             "signal_table": str(self._signals.table) if self._signals is not None else None,
             "watermarks": self._watermarking.value,
             "as_text": self._as_text,
+            "stream": asdict(self._stream),
         }
 
     def watermarked(self, how: Watermarking) -> Source:
@@ -142,7 +154,6 @@ class PostgresSource(Source):
         identity = self._identity()
         if stored is not None:
             require_names(stored, self._slot, self._publication, needs_inserts=bool(self._append_only))
-            require_timeline(stored["timeline"], identity.timeline)
             self._require_signals(stored)
             return stored
         with session(self._dsn) as conn:
@@ -242,22 +253,26 @@ class PostgresSource(Source):
                 else:
                     ensured = use_publication(conn, name, chosen)
                 refused |= ensured.refused
-                for verb, changed in (("no longer sends", ensured.dropped), ("sends", ensured.added)):
-                    if changed:
-                        count = f"{len(changed)} table{'s' if len(changed) > 1 else ''}"
-                        done.append(f"publication {name} {verb} {count}")
+                done += ensured.said(name)
             # After the publication: what the slot holds is sent as the publication was at that point.
             if find_ready_slot(conn, slot, is_ours=claim["owns_slot"]) is None:
-                done.append(f"slot {slot} holds the WAL from {create_slot(self._dsn, slot, waiter)} on")
+                made = create_slot(self._dsn, slot, waiter, failover=self._stream.failover)
+                done.append(f"slot {slot} holds the WAL from {made} on")
         return Prepared(done, refused)
 
-    def require_continuity(self, claim: Claim, end: SourcePosition) -> None:
-        if claim.get("gap_from") != end.ordinal:
+    def require_continuity(self, claim: Claim, end: SourcePosition | None) -> Claim:
+        with explained(self._dsn), closing(connect(self._dsn, replication=True)) as replication_conn:
+            found = identify(replication_conn)
+            if end is not None:
+                require_timeline(replication_conn, claim["timeline"], found, Lsn(end.ordinal))
+        if end is not None and claim.get("gap_from") != end.ordinal:
             with session(self._dsn) as conn:
                 require_continuity(conn, claim["slot"], stream_end(claim, end.ordinal))
+        return {**claim, "timeline": found.timeline}
 
     def restart(self, claim: Claim, end: SourcePosition) -> Claim:
-        return {**claim, "gap_from": end.ordinal, "skip_to": 0}
+        require_wal_after(Lsn(self.now().ordinal), Lsn(end.ordinal))
+        return {**claim, "gap_from": end.ordinal, "skip_to": 0, "timeline": self._identity().timeline}
 
     def drop(self, claim: Claim) -> list[str]:
         done = []
@@ -274,7 +289,7 @@ class PostgresSource(Source):
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
         names = claim["slot"], publications(claim), claim["timeline"], claim.get("gap_from"), claim.get("skip_to") or 0
-        stream = _capture.Stream(self._dsn, *names, tuple(self._as_text))
+        stream = _capture.Stream(self._dsn, *names, tuple(self._as_text), self._stream)
         _capture.run(stream, log, control)
 
     def offsets(self) -> PostgresOffsets:

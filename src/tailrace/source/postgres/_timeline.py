@@ -1,0 +1,57 @@
+"""Timelines: whether a server that was promoted still has all that we have read.
+
+A standby that becomes the primary begins a timeline of its own where it had got to. What the old primary wrote after
+that point is in no history any more, and the new one writes other changes at the same positions. So a log that ends
+before that point can be continued, and one that ends after it has changes that never happened.
+"""
+
+from __future__ import annotations
+
+import psycopg
+
+from tailrace.errors import DefiniteError, GapError
+from tailrace.source.postgres._identity import Identity
+from tailrace.source.postgres._lsn import Lsn
+
+REPAIR = "repair the lake with --snapshot-mode when_needed: every table is copied again, by windows"
+
+
+def require_timeline(replication_conn: psycopg.Connection, known: int, found: Identity, end: Lsn) -> None:
+    """A `GapError` unless the server has all that timeline `known` had before `end`."""
+    if found.timeline == known:
+        return
+    left = _history(replication_conn, found.timeline).get(known)
+    if left is None or end > left:
+        branched = (
+            f"timeline {known} was left at {left}" if left is not None else f"timeline {known} is none of its own"
+        )
+        raise GapError(
+            f"the server is on timeline {found.timeline}, not {known}: {branched}, and our log has changes up to {end} "
+            "that it lacks",
+            REPAIR,
+        )
+
+
+def require_same_timeline(replication_conn: psycopg.Connection, known: int, found: Identity, end: Lsn) -> None:
+    """For the process that writes the log: the timeline must be stored before anything of it is logged."""
+    require_timeline(replication_conn, known, found, end)
+    if found.timeline != known:
+        raise DefiniteError(
+            f"the server was promoted and is on timeline {found.timeline} now; nothing that we have read is lost",
+            "run the same command again: it continues where the log ends",
+        )
+
+
+def parse_history(content: bytes) -> dict[int, Lsn]:
+    """Each earlier timeline and where it was left. Lines have its number, that position, and a remark."""
+    lines = [line.split(None, 2) for line in content.decode(errors="replace").splitlines()]
+    return {int(line[0]): Lsn.parse(line[1]) for line in lines if len(line) >= 2 and line[0].isdigit()}
+
+
+def _history(replication_conn: psycopg.Connection, timeline: int) -> dict[int, Lsn]:
+    if timeline == 1:
+        return {}
+    row = replication_conn.execute(f"TIMELINE_HISTORY {timeline:d}").fetchone()
+    assert row is not None
+    content = row[1]
+    return parse_history(content if isinstance(content, bytes) else str(content).encode())

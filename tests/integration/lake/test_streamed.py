@@ -1,0 +1,49 @@
+"""Transactions that are logged while they are open: the lake is the source before, between and after their commits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+from tests.integration.lake.equality import assert_equal
+from tests.running import sync_once
+
+from tailrace.model.table_state import TableState
+from tailrace.settings import ConnectorSettings
+from tailrace.source.kinds import source_of
+
+AT_ONCE = "?options=-c%20logical_decoding_work_mem%3D64kB%20-c%20debug_logical_replication_streaming%3Dimmediate"
+TABLES = ["public.a", "public.b"]
+LIVE = dict.fromkeys(TABLES, TableState.LIVE)
+
+
+def test_the_lake_equals_the_source_while_a_streamed_transaction_changes_rows_and_definitions(
+    database: str, tmp_path: Path
+) -> None:
+    source = source_of(f"{database}{AT_ONCE}")
+    settings = ConnectorSettings(tmp_path / "lake", once=True)
+    with psycopg.connect(database, autocommit=True) as conn, psycopg.connect(database) as other:
+        conn.execute("create table a (id int primary key, v text); create table b (id int primary key, v text)")
+        conn.execute("insert into a select n, 'first' from generate_series(1, 50) n; insert into b select * from a")
+        assert sync_once(settings, source) == LIVE
+
+        other.execute("update a set v = 'open' where id % 2 = 0; delete from a where id = 1")
+        other.execute("savepoint s; truncate a; insert into a values (7, 'lost'); rollback to s")
+        conn.execute("update b set v = 'meanwhile' where id < 10")
+        assert sync_once(settings, source) == LIVE
+        assert_equal(database, settings.lake, *TABLES)
+
+        other.execute("alter table a add column more int; insert into a values (100, 'new shape', 1)")
+        other.execute("savepoint s; alter table a add column ghost int; insert into a values (101, 'lost', 1, 1)")
+        other.execute("rollback to s")
+        other.execute("insert into a values (102, 'kept', 2)")
+        other.commit()
+        conn.execute("insert into a values (103, 'after', 3); delete from b where id = 2")
+        assert sync_once(settings, source) == LIVE
+        assert_equal(database, settings.lake, *TABLES)
+
+        other.execute("savepoint s; alter table b add column ghost int; insert into b values (101, 'lost', 1)")
+        other.execute("rollback to s; update a set v = 'last' where id = 102")
+        other.commit()
+        assert sync_once(settings, source) == LIVE
+        assert_equal(database, settings.lake, *TABLES)

@@ -1,0 +1,20 @@
+"""Where timelines were left, as the server's history files say it."""
+
+from __future__ import annotations
+
+from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres._protocol import StreamOptions, plugin_options
+from tailrace.source.postgres._timeline import parse_history
+
+
+def test_a_history_says_where_each_earlier_timeline_was_left() -> None:
+    content = b"1\t0/5000000\tno recovery target specified\n\n2\tA/FF\tbefore 2026-11-01 00:00:00+00\n"
+    assert parse_history(content) == {1: Lsn(0x5000000), 2: Lsn.parse("A/FF")}
+
+
+def test_each_server_is_asked_for_what_it_can_send() -> None:
+    asked = {version: plugin_options(version * 10000, StreamOptions(), ["p"]) for version in range(12, 19)}
+    assert [options["proto_version"] for options in asked.values()] == ["1", "1", "2", "3", "4", "4", "4"]
+    assert [version for version, options in asked.items() if "streaming" in options] == [14, 15, 16, 17, 18]
+    assert [version for version, options in asked.items() if "messages" in options] == [14, 15, 16, 17, 18]
+    assert not any("two_phase" in options or "origin" in options for options in asked.values())
