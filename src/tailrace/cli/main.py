@@ -22,13 +22,14 @@ from tailrace.cli import tables as table_commands
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.run import run as run_command
 from tailrace.cli.run import run_connector
+from tailrace.cli.spark import spark_settings
 from tailrace.configuration.quantities import (
     LOG_QUOTA_BYTES_MIN,
     LOG_SEGMENT_BYTES_MIN,
     parse_duration,
     parse_size,
 )
-from tailrace.settings import SnapshotMode, Watermarking
+from tailrace.settings import ConnectorSettings, SnapshotMode, Watermarking
 
 app = typer.Typer(
     help="Copy a live Postgres database into a data lake and keep the copy exact.",
@@ -171,19 +172,17 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     """Copy a database into a lake and keep the copy exact.
 
     The first run copies every table as of one commit, then streams changes. Running the same command again continues
-    where the last one ended, however it ended. A table in error is left out and the others are copied; the exit code is
-    then 1. Needs wal_level = logical and a user with REPLICATION: `tailrace doctor` checks all of it.
+    where the last one ended, however it ended. A table in error is left out, and the exit code is then 1. What it needs
+    of the server, `tailrace doctor` checks.
     """
     with shown_errors():
-        from tailrace.cli.spark import spark_settings
         from tailrace.connector.connector import Connector
-        from tailrace.settings import ConnectorSettings
         from tailrace.source.kinds import source_of
 
         settings = ConnectorSettings(
             lake,
-            tuple(tables or ()),
-            tuple(exclude or ()),
+            tables=tuple(tables or ()),
+            exclude=tuple(exclude or ()),
             once=once or snapshot_mode is SnapshotMode.INITIAL_ONLY,
             snapshot_mode=snapshot_mode,
             window_rows=chunk_rows,
@@ -200,9 +199,9 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             watermarking=watermarks,
         )
         stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
-        options = {"slot": slot, "publication": publication, "signal_table": signal_table, "stream": stream}
-        source = source_of(dsn, append_only=append_only or [], as_text=as_text or [], **options)
-        run_connector(Connector(settings, source), lake)
+        names = {"slot": slot, "publication": publication, "signal_table": signal_table}
+        patterns = {"append_only": append_only or [], "as_text": as_text or []}
+        run_connector(Connector(settings, source_of(dsn, stream=stream, **names, **patterns)), lake)
 
 
 class EngineName(StrEnum):
@@ -236,7 +235,6 @@ def query(  # noqa: PLR0913, PLR0917  each is an option
     """
     with shown_errors():
         from tailrace.cli.query import Format, Query, run_query
-        from tailrace.cli.spark import spark_settings
 
         style = Format.JSON if json else Format.CSV if csv else Format.TABLE
         spark = spark_settings(spark_master, spark_conf)
@@ -271,7 +269,6 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
         tailrace verify postgresql://postgres@127.0.0.1:5432/shop ./lake --table 'public.order*'
     """
     with shown_errors():
-        from tailrace.cli.spark import spark_settings
         from tailrace.cli.verify import run_verify
         from tailrace.settings import VerifySettings
         from tailrace.source.kinds import source_of

@@ -7,7 +7,9 @@ import psycopg
 from tailrace.errors import DefiniteError
 from tailrace.source.door import Claim
 from tailrace.source.postgres._publication import require_publication
+from tailrace.source.postgres._signal_table import SignalTable
 from tailrace.source.postgres._slot import find_slot, require_slot_name
+from tailrace.source.postgres._watermarks import Watermarks
 
 
 def require_names(stored: Claim, slot: str | None, publication: str | None, *, needs_inserts: bool) -> None:
@@ -31,6 +33,15 @@ def require_usable(conn: psycopg.Connection, slot: str | None, publication: str 
     if slot is not None:
         require_slot_name(slot)
         find_slot(conn, slot)
+
+
+def require_signals(conn: psycopg.Connection, claim: Claim, signals: SignalTable, watermarks: Watermarks) -> None:
+    """Asked at every start. Later, a signal table that is gone sends no signals, and the copy continues."""
+    theirs = None if claim["owns_publication"] else claim["publication"]
+    problem = signals.problem(conn, theirs, can_send_inserts=claim.get("inserts") is not None)
+    problem = problem or watermarks.problem(conn)
+    if problem is not None:
+        raise DefiniteError(problem.message, problem.hint)
 
 
 def publications(claim: Claim) -> tuple[str, ...]:

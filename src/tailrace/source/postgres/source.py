@@ -19,7 +19,7 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 
-from tailrace.errors import DefiniteError, TransientError
+from tailrace.errors import TransientError
 from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
@@ -51,7 +51,7 @@ from tailrace.source.postgres._catalog import (
     require_columns,
     schema_of,
 )
-from tailrace.source.postgres._claims import publications, require_names, require_usable
+from tailrace.source.postgres._claims import publications, require_names, require_signals, require_usable
 from tailrace.source.postgres._connection import KeptConnection, connect, explained, session
 from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import read_definitions, renewed, types_of
@@ -394,12 +394,6 @@ class PostgresSource(Source):
             return require_streaming(conn, self._dsn)
 
     def _require_signals(self, claim: Claim) -> None:
-        """Asked at every start. Later, a signal table that is gone sends no signals, and the copy continues."""
-        if self._signals is None:
-            return
-        theirs = None if claim["owns_publication"] else claim["publication"]
-        with session(self._dsn) as conn:
-            problem = self._signals.problem(conn, theirs, can_send_inserts=claim.get("inserts") is not None)
-            problem = problem or self._watermarks.problem(conn)
-        if problem is not None:
-            raise DefiniteError(problem.message, problem.hint)
+        if self._signals is not None:
+            with session(self._dsn) as conn:
+                require_signals(conn, claim, self._signals, self._watermarks)
