@@ -191,5 +191,9 @@ def _plain(value: Any) -> Any:
             return f"\\x{value.hex()}"
         case None | bool() | int() | float() | str():
             return value
+        case list():
+            return [_plain(each) for each in value]
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
         case _:
             return str(value)

@@ -36,6 +36,11 @@ def arrow_type(lake: str) -> Any:
     return _ARROW_TYPES[lake] if element is None else pa.list_(arrow_type(element))
 
 
+def is_known(lake: str) -> bool:
+    """Whether it is one of our lake types, and no array."""
+    return lake in _ARROW_TYPES or _DECIMAL.fullmatch(lake) is not None
+
+
 def element_type(lake: str) -> str | None:
     """The lake type of an array's elements; None for any other type."""
     array = _ARRAY.fullmatch(lake)

@@ -130,10 +130,10 @@ class SparkEngine:
 
     def rows(self, frame: DataFrame, rows_max: int | None = None) -> Iterator[tuple[Any, ...]]:
         # Spark would give instants in this process's own zone, where an hour can come twice. Names may come twice too.
-        instants = [isinstance(field.dataType, TimestampType) for field in frame.schema]
+        instants = [_has_instants(field.dataType) for field in frame.schema]
         plain = frame.toDF(*map(str, range(len(instants))))
         chosen = [
-            sf.unix_micros(name).alias(name) if at else sf.col(name)
+            _micros(plain.schema[name].dataType, name).alias(name) if at else sf.col(name)
             for name, at in zip(plain.columns, instants, strict=True)
         ]
         plain = plain.select(chosen)
@@ -168,5 +168,15 @@ def _is_minus_zero(value: Column) -> Column:
     return (value == 0) & value.cast("string").startswith("-")
 
 
-def _instant(micros: int | None) -> datetime | None:
+def _has_instants(type_: DataType) -> bool:
+    return isinstance(type_.elementType if isinstance(type_, ArrayType) else type_, TimestampType)
+
+
+def _micros(type_: DataType, name: str) -> Column:
+    return sf.transform(name, sf.unix_micros) if isinstance(type_, ArrayType) else sf.unix_micros(name)
+
+
+def _instant(micros: Any) -> Any:
+    if isinstance(micros, list):
+        return [_instant(each) for each in micros]
     return None if micros is None else _EPOCH + timedelta(microseconds=micros)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tailrace.changes.compaction import compact
 from tailrace.changes.events import events
-from tailrace.model.change import change_schema
+from tailrace.model.change import UNCHANGED, change_schema
+from tailrace.model.exact import EXACT, EXACT_TYPE, padded, with_exact
 from tailrace.model.table import Column, TableId, TableSchema
 
 # A table's own columns may be called what ours were called once.
@@ -120,3 +121,30 @@ class Server:
 
     def states(self) -> pa.Table:
         return compact(self.events(), COLUMNS)
+
+
+def is_odd(text: str | None) -> bool:
+    return text is not None and text[-1] in "13579)"
+
+
+def texts_apart(rows: pa.Table) -> pa.Table:
+    """Some values become ones that their column cannot hold."""
+    kept = []
+    for name in (A, BIG):
+        texts = rows.column(name).to_pylist()
+        kept.append([(name, text) if is_odd(text) else None for text in texts])
+        values = pa.array([None if is_odd(text) else text for text in texts], rows.schema.field(name).type)
+        rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+    maps = [sorted(each for each in row if each) or None for row in zip(*kept, strict=True)]
+    return with_exact(rows, pa.array(maps, EXACT_TYPE) if any(maps) else None)
+
+
+def put_together(states: pa.Table) -> pa.Table:
+    """Such values in their columns again; a column has its value or a text, never both."""
+    rows = padded(states).to_pylist()
+    for each in rows:
+        for name, text in each[EXACT] or ():
+            assert each[name] is None
+            assert name not in (each[UNCHANGED] or [])
+            each[name] = text
+    return pa.Table.from_pylist(rows, schema=with_exact(states, None).schema)

@@ -14,17 +14,18 @@ from tests.unit.changes.server import (
     BIG,
     COLUMNS,
     SCHEMA,
-    A,
     Key,
     Row,
     Server,
     Step,
     exact,
     keys,
+    put_together,
     row,
     same,
     steps,
     stored,
+    texts_apart,
 )
 
 from tailrace.changes.compaction import compact
@@ -32,7 +33,6 @@ from tailrace.changes.events import events
 from tailrace.changes.moves import fill_moved
 from tailrace.errors import DefiniteError
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
-from tailrace.model.exact import EXACT, EXACT_TYPE, padded, with_exact
 
 
 def fold(base: dict[Any, Row], states: pa.Table) -> dict[Any, Row]:
@@ -106,40 +106,13 @@ def test_the_time_for_rows_that_move_grows_with_their_number_and_not_with_its_sq
     assert states.column(ORIGIN).null_count == count
 
 
-def is_odd(text: str | None) -> bool:
-    return text is not None and text[-1] in "13579)"
-
-
-def with_texts_apart(rows: pa.Table) -> pa.Table:
-    """Some values become ones that their column cannot hold."""
-    kept = []
-    for name in (A, BIG):
-        texts = rows.column(name).to_pylist()
-        kept.append([(name, text) if is_odd(text) else None for text in texts])
-        values = pa.array([None if is_odd(text) else text for text in texts], rows.schema.field(name).type)
-        rows = rows.set_column(rows.schema.get_field_index(name), name, values)
-    maps = [sorted(each for each in row if each) or None for row in zip(*kept, strict=True)]
-    return with_exact(rows, pa.array(maps, EXACT_TYPE) if any(maps) else None)
-
-
-def put_together(states: pa.Table) -> pa.Table:
-    """Such values in their columns again; a column has its value or a text, never both."""
-    rows = padded(states).to_pylist()
-    for each in rows:
-        for name, text in each[EXACT] or ():
-            assert each[name] is None
-            assert name not in (each[UNCHANGED] or [])
-            each[name] = text
-    return pa.Table.from_pylist(rows, schema=with_exact(states, None).schema)
-
-
 @given(st.sets(keys), steps)
 def test_what_columns_cannot_hold_follows_its_row_and_its_column(present: set[Key], plan: list[Step]) -> None:
     server = Server(present)
     base = dict(server.rows)
     for each in plan:
         server.step(each)
-    states = compact(events(with_texts_apart(server.sent()), SCHEMA.key, COLUMNS), COLUMNS)
+    states = compact(events(texts_apart(server.sent()), SCHEMA.key, COLUMNS), COLUMNS)
     assert exact(fold(base, put_together(states))) == exact(server.rows)
-    filled = fill_moved(states, SCHEMA, lambda keys: with_texts_apart(rows_of(base, keys)))
+    filled = fill_moved(states, SCHEMA, lambda keys: texts_apart(rows_of(base, keys)))
     assert exact(fold(base, put_together(filled))) == exact(server.rows)

@@ -9,7 +9,23 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.changes.server import BIG, COLUMNS, KEY, SCHEMA, Key, Row, Server, Step, exact, keys, row, same, stored
+from tests.unit.changes.server import (
+    BIG,
+    COLUMNS,
+    KEY,
+    SCHEMA,
+    Key,
+    Row,
+    Server,
+    Step,
+    exact,
+    keys,
+    put_together,
+    row,
+    same,
+    stored,
+    texts_apart,
+)
 from tests.unit.changes.server import steps as some_steps
 
 from tailrace.changes.reconcile import Reconciled, reconciled
@@ -71,6 +87,21 @@ def test_a_chunk_comes_to_the_servers_rows_or_is_to_be_read_again(
         assert not rows
     else:
         assert rows.keys() | again >= read.keys() & server.rows.keys()
+
+
+@given(st.sets(keys), st.sets(keys), plans)
+def test_what_columns_cannot_hold_is_brought_up_to_date_too(
+    present: set[Key], chunk: set[Key], plan: list[Step | None]
+) -> None:
+    server = Server(present)
+    read = [each for key, each in server.rows.items() if key in set(map(same, chunk))]
+    take(server, plan)
+    tail = Tail(TableShape(SCHEMA, (), lambda *_: None), texts_apart(server.sent()), keeps_gone=True)
+    rows = texts_apart(as_rows(read))
+    found = reconciled(rows, tail.states, SCHEMA, is_exact=True, is_truncated=tail.truncated)
+    plain = reconcile(read, server)
+    assert exact(rows_in(Reconciled(put_together(found.states), found.again))) == exact(rows_in(plain))
+    assert keys_again(found) == keys_again(plain)
 
 
 @settings(max_examples=3 * settings().max_examples)

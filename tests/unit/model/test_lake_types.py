@@ -15,6 +15,8 @@ from tailrace.model.lake_types import arrow_type
         ("timestamp", pa.timestamp("us", tz="UTC")),
         ("timestamp_ntz", pa.timestamp("us")),
         ("binary", pa.binary()),
+        ("array<decimal(12,2)>", pa.list_(pa.decimal128(12, 2))),
+        ("map<string,string>", pa.map_(pa.string(), pa.string())),
     ],
 )
 def test_each_lake_type_has_an_arrow_type(lake: str, arrow: object) -> None:

@@ -23,7 +23,7 @@ from tailrace.lake.delta._json import text_of
 from tailrace.lake.delta._names import properties
 from tailrace.model.exact import LAKE_TYPE, is_ours, lake_column
 from tailrace.model.following import Steps
-from tailrace.model.lake_types import arrow_type, element_type
+from tailrace.model.lake_types import arrow_type, element_type, is_known
 from tailrace.model.table import Column, TableId, TableSchema
 
 _ID = "delta.columnMapping.id"
@@ -204,7 +204,7 @@ def _lake_type(delta: Any) -> str:
     match delta:
         case str():
             return _LAKE_TYPES.get(delta, delta)
-        case {"type": "array", "elementType": str() as element}:
+        case {"type": "array", "elementType": str() as element} if is_known(_LAKE_TYPES.get(element, element)):
             return f"array<{_LAKE_TYPES.get(element, element)}>"
         case {"type": "map", "keyType": "string", "valueType": "string"}:
             return "map<string,string>"

@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from tailrace.errors import DefiniteError
 from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights
-from tailrace.source.postgres._catalog import append_only, list_tables
+from tailrace.source.postgres._catalog import append_only, as_text, list_tables, require_columns
 from tailrace.source.postgres._connection import CONNECTIONS_NEEDED
 from tailrace.source.postgres._queries import load
 from tailrace.source.postgres._signal_table import SignalTable
@@ -52,6 +52,8 @@ class Named:
     """Patterns for tables that are copied by their inserts."""
     signals: SignalTable | None = None
     watermarks: Watermarks = READ_ONLY
+    text_columns: tuple[str, ...] = ()
+    """Patterns for columns that are copied as text."""
 
 
 NOTHING_NAMED = Named()
@@ -67,6 +69,8 @@ def examine(
     checks.append(_replication(role))
     try:
         tables = append_only(list_tables(conn, include, exclude), named.append_only)
+        require_columns(tables, named.text_columns)
+        tables = as_text(tables, named.text_columns)
     except DefiniteError as error:
         checks.append(Check("tables", False, error.message, error.hint))
     else:

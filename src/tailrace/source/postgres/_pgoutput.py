@@ -160,7 +160,8 @@ def kept_texts(texts: Texts, schema: TableSchema, count: int) -> Any | None:
             lake = schema.column(name).type
             raise DefiniteError(
                 f"{schema.table} column {name}: the value '{shown}' has no exact {lake}, and the column is in the key",
-                f"have the column copied as text: tailrace sync --as-text {schema.table}.{name}",
+                f"copy the column as text: tailrace sync --as-text {schema.table}.{name}; "
+                f"then: tailrace tables resync LAKE {schema.table}",
                 str(schema.table),
             )
     return maps_of(texts, count) if texts else None

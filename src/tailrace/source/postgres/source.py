@@ -378,9 +378,8 @@ class PostgresSource(Source):
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         with session(self._dsn) as conn:
-            named = _doctor.Named(
-                self._slot, self._publication, tuple(self._append_only), self._signals, self._watermarks
-            )
+            chosen = tuple(self._append_only), self._signals, self._watermarks, tuple(self._as_text)
+            named = _doctor.Named(self._slot, self._publication, *chosen)
             return _doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
 
     def _found(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[TableInfo]:
