@@ -182,14 +182,13 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             signal_file=signal_file,
         )
         stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
-        options = {"slot": slot, "publication": publication, "signal_table": signal_table, "stream": stream}
-        connector = Connector(settings, source_of(dsn, append_only=append_only or [], **options))
-        _run(connector)
-        _exit_by_tables(connector, lake)
+        names = {"slot": slot, "publication": publication, "signal_table": signal_table}
+        connector = Connector(settings, source_of(dsn, append_only=append_only or [], stream=stream, **names))
+        _run(connector, lake)
 
 
-def _run(connector: Connector) -> None:
-    """To its end, shown on the terminal."""
+def _run(connector: Connector, lake: Path) -> None:
+    """To its end, shown on the terminal. Exit code 1 when a table is in error."""
     from tailrace.cli.progress import TerminalProgress
 
     with TerminalProgress(Console()) as progress:
@@ -198,6 +197,7 @@ def _run(connector: Connector) -> None:
         connector.start()
         while not connector.wait(timeout_seconds=0.2):
             pass
+    _exit_by_tables(connector, lake)
 
 
 def _exit_by_tables(connector: Connector, lake: Path) -> None:
