@@ -43,7 +43,7 @@ proof: setup ## the long sweeps: every crash point, every damaged byte, kills at
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental bench-server ## all benchmarks; takes an hour (ARGS=--quick: minutes)
+bench: bench-log bench-capture bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental bench-server ## all benchmarks; takes an hour (ARGS=--quick: minutes)
 
 # What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run.
 .venv/bench-stamp: pyproject.toml requirements.lock | setup
@@ -54,6 +54,10 @@ bench: bench-log bench-apply bench-live bench-snapshot bench-memory bench-tables
 .PHONY: bench-log
 bench-log: setup ## the log alone: append, fsync, read
 	$(PYTHON) -m benchmarks.log $(ARGS)
+
+.PHONY: bench-capture
+bench-capture: setup ## from the server's WAL into the log, next to pg_recvlogical and the server's own decoding
+	$(PYTHON) -m benchmarks.capture $(ARGS)
 
 .PHONY: bench-apply
 bench-apply: .venv/bench-stamp ## a million changes from the log to the lake, next to Debezium and MERGE

@@ -192,16 +192,20 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             log_compression=log_compression,
             log_segment_bytes_max=parse_size("--log-segment", log_segment, LOG_SEGMENT_BYTES_MIN),
             spark=spark_settings(spark_master, spark_conf),
-            retain_seconds=parse_duration("--retain", retain),
-            retain_all_seconds=parse_duration("--retain-all", retain_all),
             signal_table=signal_table,
             signal_file=signal_file,
             watermarking=watermarks,
+            **_retention(retain, retain_all),
         )
         stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
         names = {"slot": slot, "publication": publication, "signal_table": signal_table}
         patterns = {"append_only": append_only or [], "as_text": as_text or []}
         run_connector(Connector(settings, source_of(dsn, stream=stream, **names, **patterns)), lake)
+
+
+def _retention(retain: str, retain_all: str) -> dict[str, float]:
+    lengths = ("retain_seconds", "--retain", retain), ("retain_all_seconds", "--retain-all", retain_all)
+    return {name: parse_duration(option, given) for name, option, given in lengths}
 
 
 class EngineName(StrEnum):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tailrace.errors import DefiniteError, TransientError
+from tailrace.errors import DefiniteError, GapError, TransientError
 from tailrace.model.position import START
 from tailrace.model.table import TableId
 from tailrace.source.door import SourceTable
@@ -104,8 +104,9 @@ def test_a_claim_is_chosen_once_and_checked_afterwards(source: PostgresSource, d
     assert caught.value.hint == "leave out --slot"
     with pytest.raises(DefiniteError, match="not theirs"):
         PostgresSource(dsn, publication="theirs").claim(claim)
-    with pytest.raises(DefiniteError, match="is on timeline 1, not 7"):
-        source.claim({**claim, "timeline": 7})
+    with pytest.raises(GapError, match="is on timeline 1, not 7"):
+        source.require_continuity({**claim, "timeline": 7}, START)
+    assert source.require_continuity({**claim, "timeline": 7}, None) == claim
 
 
 def test_what_a_person_names_must_be_usable_before_a_lake_is_bound_to_it(conn: psycopg.Connection, dsn: str) -> None:

@@ -20,6 +20,7 @@ from tests.integration.postgres.playing import T, U, assert_same, kinds, replaye
 from tests.postgres import wait_until
 
 from tailrace.log.reader import LogReader
+from tailrace.log.writer import LogOptions
 from tailrace.model.kind import Kind
 from tailrace.source.door import Claim
 from tailrace.source.postgres.source import PostgresSource
@@ -301,3 +302,32 @@ def test_changes_of_another_origin_are_left_out_when_asked_for(
     finally:
         conn.execute("select pg_replication_origin_drop('elsewhere')")
     assert replayed(source, tmp_path / "log", T).keys() == {2}
+
+
+def test_an_open_transaction_that_would_fill_the_log_waits_at_the_server_and_the_others_are_taken(
+    conn: psycopg.Connection, dsn: str, tmp_path: Path
+) -> None:
+    conn.execute("create table t (id int primary key, body text); create table u (id int primary key, body text)")
+    source = PostgresSource(f"{dsn}{AT_ONCE}")
+    claim = source.claim(None)
+    source.prepare(claim, [T, U], None)
+    options = LogOptions(quota_bytes=4 << 20, segment_bytes_max=1 << 20)
+    capture = Capture(source, claim, tmp_path / "log", options)
+    with psycopg.connect(dsn) as other, capture:
+        wait_until(lambda: capture.is_streaming)
+        LogReader(capture.log).acknowledge("lake", 0)
+        other.execute("insert into t select n, 'open' from generate_series(1, 200) n")
+
+        def takes_all() -> bool:
+            reader = LogReader(capture.log)
+            reader.acknowledge("lake", reader.head.seq)
+            return reader.head.seq == 60
+
+        for number in range(60):
+            conn.execute("insert into u values (%s, repeat(md5(%s::text), 6000))", [number, number])
+        wait_until(takes_all, 60)
+        assert any("open transactions wait at the server" in report for report in capture.reports)
+        other.commit()
+        wait_until(lambda: capture.head.seq == 61, 30)
+    (last,) = LogReader(capture.log).transactions(60, 61).to_pylist()
+    assert last["changes"] == 200

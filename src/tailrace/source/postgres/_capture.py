@@ -35,7 +35,8 @@ from tailrace.source.postgres._timeline import require_same_timeline
 
 LINGER_SECONDS = 0.02
 """How long a message may wait for company before it is written: one fsync serves them all."""
-INBOX_BYTES_MAX = 64 << 20
+INBOX_BYTES_MAX = 3 << 20
+"""Capture holds some ten times this in memory: messages that come, those that are written, and their records."""
 RETRY_SECONDS_MAX = 30.0
 UPKEEP_SECONDS = 30.0
 """How often the log is freed of what nothing needs, and the publication is looked at."""

@@ -21,6 +21,8 @@ nothing."""
 _POSTGRES_EPOCH_SECONDS = 946_684_800
 _STATUS = struct.Struct(">cQQQqB")
 _MESSAGES_AT_ONCE = 10_000
+_OBJECT_BYTES = 64
+"""What Python adds to a message."""
 
 
 class Inbox:
@@ -36,7 +38,7 @@ class Inbox:
     def put(self, messages: list[bytes]) -> None:
         with self._changed:
             self._messages += messages
-            self._bytes += sum(map(len, messages))
+            self._bytes += sum(map(len, messages)) + _OBJECT_BYTES * len(messages)
             self._changed.notify_all()
 
     @property
