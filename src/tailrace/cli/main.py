@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -203,7 +203,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
         run_connector(Connector(settings, source_of(dsn, stream=stream, **names, **patterns)), lake)
 
 
-def _retention(retain: str, retain_all: str) -> dict[str, float]:
+def _retention(retain: str, retain_all: str) -> dict[str, Any]:
     lengths = ("retain_seconds", "--retain", retain), ("retain_all_seconds", "--retain-all", retain_all)
     return {name: parse_duration(option, given) for name, option, given in lengths}
 
