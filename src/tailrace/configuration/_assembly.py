@@ -181,6 +181,12 @@ def _source_options(examination: Examination, settings: ConnectorSettings) -> di
         "publication": _publication(examination),
         "append_only": append_only_tables(examination),
         "signal_table": settings.signal_table,
+        "as_text": list(examination.items("columns.as.text")),
+        "stream": {
+            "two_phase": examination.text("stream.two.phase") == "true",
+            "origin": examination.text("stream.origin") or "any",
+            "failover": examination.text("slot.failover") == "true",
+        },
     }
 
 

@@ -31,6 +31,24 @@ _LAKE = (
     ),
     supported("lake.retain.all", "How long every published cut stays readable.", default="1h", importance=_MEDIUM),
     supported(
+        "columns.as.text",
+        "Columns that are copied as Postgres's [text](types.md), as patterns of whole names: `public.orders.note`.",
+        Type.LIST,
+    ),
+    supported(
+        "stream.two.phase",
+        "Have prepared transactions sent when they are prepared, not when they commit.",
+        Type.BOOLEAN,
+        values=("true", "false"),
+        default="false",
+    ),
+    supported(
+        "stream.origin",
+        "With `none`, what the source itself received by replication is left out. Needs Postgres 16.",
+        values=("any", "none"),
+        default="any",
+    ),
+    supported(
         "readers.max",
         "How many connections read rows at once while tables are copied.",
         Type.INT,

@@ -90,13 +90,12 @@ _STREAM = (
         Type.BOOLEAN,
         harmless=("false",),
     ),
-    refused(
+    supported(
         "slot.failover",
-        "Make a slot that standbys have too.",
-        "make it yourself and give its name as slot.name: "
-        "select pg_create_logical_replication_slot('NAME', 'pgoutput', failover => true)",
+        "Make a slot that standbys have too, for the day on which one is promoted. Needs Postgres 17.",
         Type.BOOLEAN,
-        harmless=("false",),
+        values=("true", "false"),
+        default="false",
     ),
     refused("slot.stream.params", "Options for the plugin.", "they would change which changes are sent; leave it out"),
     ignored("slot.max.retries", "How often a slot in use is tried again.", "it is tried until it is free", Type.INT),

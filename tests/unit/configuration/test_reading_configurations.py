@@ -85,20 +85,29 @@ def test_every_setting_has_a_property() -> None:
 def test_without_more_the_defaults_hold() -> None:
     configuration = read(SHOP)
     assert configuration.settings == ConnectorSettings(Path("lake"))
-    assert configuration.source_options == {"slot": None, "publication": None, "append_only": [], "signal_table": None}
+    assert configuration.source_options == {
+        "slot": None,
+        "publication": None,
+        "append_only": [],
+        "signal_table": None,
+        "as_text": [],
+        "stream": {"two_phase": False, "origin": "any", "failover": False},
+    }
     assert (configuration.name, configuration.kind, configuration.server) == ("shop", "postgresql", "shop")
     assert configuration.warnings == ()
 
 
 def test_the_source_gets_its_options() -> None:
-    configuration = read(
-        SHOP | {"slot.name": "s", "publication.name": "p", "signal.data.collection": "public.x", "topic.prefix": "t"}
-    )
+    named = {"slot.name": "s", "publication.name": "p", "signal.data.collection": "public.x", "topic.prefix": "t"}
+    stream = {"stream.two.phase": "true", "stream.origin": "none", "slot.failover": "TRUE"}
+    configuration = read(SHOP | named | stream | {"columns.as.text": "public.t.a, public.*.b"})
     assert configuration.source_options == {
         "slot": "s",
         "publication": "p",
         "append_only": [],
         "signal_table": "public.x",
+        "as_text": ["public.t.a", "public.*.b"],
+        "stream": {"two_phase": True, "origin": "none", "failover": True},
     }
     assert configuration.server == "t"
     assert read(SHOP | {"append.only.tables": r"1\.2"}).source_options["append_only"] == ["1.2"]
