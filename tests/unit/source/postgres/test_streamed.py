@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from tests.unit.log.records import in_memory, open_log, played
 from tests.unit.source.postgres.test_stream import data, describe, keepalive, transaction
 
 from tailrace.errors import DefiniteError
+from tailrace.log._layout import segment_path
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import verify
 from tailrace.model.kind import Kind
@@ -212,6 +214,8 @@ def test_a_prepared_transaction_is_there_from_its_commit_on(tmp_path: Path) -> N
     # The server does not send what it was told is durable; where it does, nothing is there twice.
     log_of(tmp_path, [*messages[:3], prepared(b"K", 9, 400)], lambda: 2)
     assert contents(tmp_path) == [[], [b"a"]]
+    with pa.ipc.open_stream(segment_path(tmp_path, 0)) as segment:
+        assert segment.read_all()["kind"].to_pylist().count(Kind.INSERT) == 1
     log_of(tmp_path, [*messages[:3], prepared(b"K", 9, 400)], lambda: 2)
     assert contents(tmp_path) == [[], [b"a"]]
 
