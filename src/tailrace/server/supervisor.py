@@ -34,7 +34,7 @@ from tailrace.spark.session import LazySession, session
 
 END_SECONDS = 60.0
 """How long a removal waits for a run to end."""
-NAME, DROP_ON_STOP = "name", "slot.drop.on.stop"
+NAME = "name"
 
 logger = logging.getLogger(__name__)
 
@@ -185,12 +185,10 @@ class Supervisor:
         return self.view(name)
 
     def delete(self, name: str, *, drop: bool = False) -> list[str]:
-        """End it and forget it; its lake stays. What it made at the source stays too unless `drop`, or its own
-        configuration, says otherwise; that is dropped first, so that nothing is left there that no connector knows."""
+        """End it and forget it; its lake stays. What it made at the source stays too, unless `drop`: then that goes
+        first, so that nothing is left there that no connector knows. Says what was dropped."""
         hosted, stored = self._find(name), self._store.find(name)
-        dropped: list[str] = []
-        if drop or stored.config.get(DROP_ON_STOP, "").strip().lower() == "true":
-            dropped = self._drop(hosted, stored)
+        dropped = self._drop(hosted, stored) if drop else []
         with self._editing:
             self._store.remove(name)
             del self._hosted[name]
