@@ -43,7 +43,8 @@ def test_a_server_that_is_killed_comes_back_with_all_its_connectors(database: st
     with process(home, "--state-url", state) as first:
         first.create("runs", config_for(database, **tables))
         first.create("paused", config_for(database, **tables), initial_state="PAUSED")
-        first.create("stopped", config_for(database, **tables), initial_state="STOPPED")
+        first.create("stopped", config_for(database, **tables), initial_state="PAUSED")
+        first.ask("PUT", "/connectors/stopped/stop", status=204)
         wait_until(lambda: published(lake) == 1, 60)
         # A capture that dies is started again, and no one else notices.
         victim = captures(first.process.pid)[0]
