@@ -34,8 +34,8 @@ class _Disturbance:
 class DisturbedSource(ScriptedSource):
     """A scripted one."""
 
-    def __init__(self, script: str) -> None:
-        super().__init__(script)
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self.disturbance = _Disturbance()
 
     def read_chunk(self, point: SnapshotPoint, chunk: Any, schema: TableSchema) -> Iterator[Any]:
