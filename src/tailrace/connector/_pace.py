@@ -81,8 +81,9 @@ class Pace:
             lag_seconds = max(0.0, time.time() - oldest_us / 1_000_000)
         if self._capture.report is None:
             self._heard = time.monotonic()
-        # What was committed since capture lost the source is not in the log, and may be as old as that.
-        lag_seconds = max(lag_seconds, time.monotonic() - self._heard)
+        else:
+            # What was committed since capture lost the source is not in the log, and may be as old as that.
+            lag_seconds = max(lag_seconds, time.monotonic() - self._heard)
         lag_bytes = self._source.lag_bytes(head.ordinal)
         text = self._source.format(cut.position)
         self._tell(StreamProgressed(cut, text, head.seq, rate, lag_bytes, lag_seconds))

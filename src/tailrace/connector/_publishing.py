@@ -116,6 +116,7 @@ class LiveTable:
 
     def _typed(self, schema: TableSchema) -> TableSchema:
         """With the lake types that the table has had since it was copied."""
+        self._require_standing()
         return typed_like(schema, self.stored.columns(self.standing.version))
 
     def _tried(self, write: Callable[[], None]) -> None:
