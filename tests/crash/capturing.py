@@ -15,7 +15,7 @@ def main() -> None:
     order = json.loads(sys.argv[1])
     source = PostgresSource(**order["source"])
     writer = LogWriter.open(Path(order["log"]), source.identify())
-    source.capture(order["claim"], writer, CaptureControl(lambda _: None, lambda *_: None, keep_seconds=0.0))
+    source.capture(order["claim"], writer, CaptureControl(lambda _: None, keep_seconds=0.0))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def test_a_sync_with_tables_in_trouble_copies_the_others_and_exits_with_1_until_
         """
         create table good (id int primary key, v text);
         insert into good select n, 'v' || n from generate_series(1, 1000) n;
-        create table times (id int primary key, at timestamptz);
+        create table times (id int, at timestamptz, primary key (id, at));
         insert into times values (1, now()), (2, 'infinity');
         create table keyless (v text);
         insert into keyless values ('one');

@@ -90,8 +90,10 @@ insert into every_value values (2, true, -32768, -9223372036854775808, '-0', '1e
   '2024-02-29 01:02:03.004', 4294967295, 'a fat cat');
 insert into every_value (id, t, by, jb) values (3, repeat('x', 1000000), decode(repeat('ff', 500000), 'hex'), '{}');
 insert into every_value (id, t) values (4, ''), (5, null), (6, E'\u00a0\u2028'), (7, 'null'), (8, '\N');
-create table infinite (id int primary key, at timestamptz);
+create table infinite (id int, at timestamptz, primary key (id, at));
 insert into infinite values (1, 'infinity');
+create table unbounded (id int primary key, at timestamptz, days date[]);
+insert into unbounded values (1, 'infinity', '{-infinity}'), (2, '2024-05-06 07:08:09+00', '{2024-05-06}');
 do $$ begin execute 'create table wide (id int primary key, ' || (select string_agg(format('c%s int', n), ', ') from generate_series(1, 400) n) || ')'; end $$;
 insert into wide (id, c1, c400) values (1, 1, 400);
 create table toasted (id int primary key, big text, v int);
