@@ -23,6 +23,7 @@ from tailrace.model.lake_types import arrow_type
 from tailrace.model.nested import is_nested
 
 ROW_GROUP_ROWS = 256 << 10
+SAMPLE_ROWS = 1000
 STATISTICS_COLUMNS_MAX = 32
 """Delta's own choice: so many columns have statistics for skipping files."""
 _TEXT_LETTERS_MAX = 32
@@ -50,7 +51,7 @@ def write_rows(table: Path, batches: Iterable[pa.RecordBatch], fields: Sequence[
                 continue
             if writer is None:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                writer = _writer(path, schema, collected)
+                writer = _writer(path, schema, collected, _repeating(batch, fields))
             writer.write_table(physical(batch, fields, schema), row_group_size=ROW_GROUP_ROWS)
             rows += batch.num_rows
     finally:
@@ -70,16 +71,33 @@ def write_rows(table: Path, batches: Iterable[pa.RecordBatch], fields: Sequence[
     }
 
 
-def _writer(path: Path, schema: pa.Schema, collected: list[Any]) -> Any:
+def _writer(path: Path, schema: pa.Schema, collected: list[Any], repeating: Sequence[str]) -> Any:
     return pq.ParquetWriter(
         path,
         schema,
         compression="snappy",
+        use_dictionary=list(repeating),
         store_decimal_as_integer=True,
         store_schema=False,
         write_page_checksum=True,
         metadata_collector=collected,
     )
+
+
+def _repeating(batch: pa.RecordBatch | pa.Table, fields: Sequence[Field]) -> list[str]:
+    """The columns that get a dictionary, judged by their first values: one that hardly repeats itself costs a third of
+    the writing and is given up later on anyway."""
+    first = batch.slice(0, SAMPLE_ROWS)
+    found = []
+    for field in fields:
+        type_ = arrow_type(field.type)
+        if pa.types.is_list(type_):
+            found.append(f"{field.physical}.list.element")
+        elif not is_nested(type_) and field.name in first.schema.names:
+            values = first.column(field.name)
+            if pc.count_distinct(values, mode="all").as_py() <= max(1, first.num_rows // 2):
+                found.append(field.physical)
+    return found
 
 
 def physical(batch: pa.RecordBatch | pa.Table, fields: Sequence[Field], schema: pa.Schema) -> pa.Table:
