@@ -16,8 +16,10 @@ from tests.postgres import wait_until
 from tests.serving import config_for, process, serving
 
 import tailrace
+from tailrace.connector.events import StreamProgressed, TroubleChanged
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
+from tailrace.server.hub import Told
 from tailrace.server.serving import ServerSettings, serve
 
 
@@ -84,7 +86,12 @@ def test_a_source_that_goes_away_and_comes_back_is_followed_again(tmp_path: Path
             server.create("shop", config_for(dsn))
             lake = server.supervisor.lake_home("shop").path
             wait_until(lambda: published(lake) == 1, 60)
+            told: list[Told] = []
+            server.supervisor.hub.subscribe(lambda _, each: told.append(each))
             source.stop()
+            # From this health knows that nothing gets further.
+            wait_until(lambda: any(isinstance(each, TroubleChanged) and each.message for each in told), 30)
+            wait_until(lambda: any(isinstance(each, StreamProgressed) and each.lag_bytes is None for each in told), 30)
             server.ask("POST", "/connectors/shop/restart", status=204)
             wait_until(lambda: "cannot connect" in server.status("shop")["connector"].get("trace", ""), 30)
             server.wait_for("shop", "RESTARTING")
