@@ -7,7 +7,6 @@ that comes from another origin, or asks for a host that is not ours, is refused 
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import ipaddress
 from dataclasses import dataclass
@@ -51,7 +50,7 @@ class Guard:
         if not self._is_our_host(headers.get("host", "")):
             return 403, "the Host header names another server"
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        if origin is not None and _place(origin) != headers.get("host", "").lower():
             return 403, "requests of other origins are not answered"
         if self.token is None or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
             return None
@@ -61,7 +60,10 @@ class Guard:
         """With a token, anything: there may be a proxy. Without one, only this machine's own names."""
         if self.token is not None:
             return True
-        name = urlsplit(f"//{host}").hostname or ""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
         return name in ("localhost", self.host) or is_loopback(name)
 
     def _has_token(self, authorization: str) -> bool:
@@ -71,7 +73,7 @@ class Guard:
             # For clients that know users and passwords only: the password is the token, whatever the user.
             try:
                 given = base64.b64decode(given, validate=True).decode().partition(":")[2]
-            except (binascii.Error, UnicodeDecodeError):
+            except ValueError:
                 return False
         elif scheme.lower() != "bearer":
             return False
@@ -118,6 +120,14 @@ class _Measured:
             if self._left < 0:
                 return {"type": "http.request", "body": b"", "more_body": False}
         return message
+
+
+def _place(origin: str) -> str | None:
+    """Host and port of an origin; None for what is none."""
+    try:
+        return urlsplit(origin).netloc.lower() or None
+    except ValueError:
+        return None
 
 
 def is_loopback(host: str) -> bool:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
 from tailrace.errors import DefiniteError
@@ -76,6 +78,27 @@ def test_other_origins_and_other_hosts_are_refused() -> None:
     assert status(guard, origin="http://evil.example") == 403
     assert status(guard, origin="null") == 403
     assert status(guard, origin="http://127.0.0.1:8083") == 200
+
+
+MALFORMED = ["http://[", "http://[::1", "//[x]", "http://a]b", "[", "]", "\x80", ""]
+
+
+@pytest.mark.parametrize("value", MALFORMED)
+def test_headers_that_make_no_sense_are_refused_and_nothing_breaks(value: str, token_file: Path) -> None:
+    assert status(Guard.make("127.0.0.1", None), origin=value) == 403
+    assert status(Guard.make("127.0.0.1", None), host=value) == 403
+    open_to_others = Guard.make("0.0.0.0", token_file)
+    assert status(open_to_others, origin=value, authorization=f"Bearer {TOKEN}") == 403
+    assert status(open_to_others, authorization=f"Basic {value}") == 401
+
+
+@given(st.text(), st.text(), st.text())
+def test_no_header_breaks_the_guard(host: str, origin: str, authorization: str) -> None:
+    for guard in (Guard(None, "127.0.0.1"), Guard(TOKEN, "0.0.0.0")):
+        headers = {b"host": host, b"origin": origin, b"authorization": f"Basic {authorization}"}
+        raw = [(name, value.encode("latin-1", "replace")) for name, value in headers.items()]
+        refused = guard.refusal(Headers(raw=raw), "/")
+        assert refused is None or refused[0] in (401, 403)
 
 
 def asked(gate: Gate, headers: dict[str, str], *parts: bytes) -> tuple[int, list[dict[str, Any]]]:
