@@ -34,7 +34,7 @@ def configured(folder: Path, dsn: str, slot: str | None = "one_slot") -> Configu
 )
 def test_one_slot_of_one_server_is_known_in_every_spelling(tmp_path: Path, one: str, other: str) -> None:
     found, known = configured(tmp_path / "a", one), configured(tmp_path / "b", other)
-    with pytest.raises(ConflictError, match="slot.name: connector first has the slot one_slot at "):
+    with pytest.raises(ConflictError, match=r"slot\.name: connector first has the slot one_slot at "):
         require_unshared(found, {"first": known})
     with pytest.raises(ConflictError):
         require_unshared(known, {"first": found})

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tailrace.server.sql._masking import masked
 from tailrace.server.sql.parsing import TEXT_CHARACTERS_MAX, is_unfinished, keywords, parse
 from tailrace.server.sql.problems import SqlError
 from tailrace.server.sql.statements import (
@@ -212,7 +213,7 @@ def test_an_error_says_where_and_what_was_expected(
         ("create source s from postgres table a (id numeric(1,2))", "(id numeric(1,2))", "columns cannot be declared"),
         ("create source s from postgres tables (a as a (id int))", "(id int))", "columns cannot be declared"),
         ("create sources from postgres tables (d.n.t)", "d.n.t)", "a table has a namespace and a name"),
-        ("create sources from postgres tables ('d.n.t')", "'d.n.t')", "this text names no table"),
+        ("create sources from postgres tables ('d.n.t')", "'*****')", "this text names no table"),
         ("create sources from postgres tables ('')", "'')", "this text names no table"),
         (
             "create unmaterialized sources from postgres",
@@ -220,9 +221,9 @@ def test_an_error_says_where_and_what_was_expected(
             "UNMATERIALIZED: every",
         ),
         ("create sources from postgres tables (a unmaterialized)", "unmaterialized)", "UNMATERIALIZED: every table"),
-        ("create sources from kafka broker 'x'", "kafka broker 'x'", "KAFKA: only Postgres can be read"),
+        ("create sources from kafka broker 'x'", "kafka broker '*'", "KAFKA: only Postgres can be read"),
         ("create source s in cluster c from postgres", "in cluster c from postgres", "IN: there are no clusters"),
-        ("create source s from postgres connection pg (publication 'p')", "pg (publication 'p')", "an address is"),
+        ("create source s from postgres connection pg (publication 'p')", "pg (publication '*')", "an address is"),
         ("create source s from postgres host h format avro", "format avro", "FORMAT: rows come from Postgres"),
         ("create source s from postgres host h envelope none", "envelope none", "ENVELOPE: rows come from Postgres"),
         (
@@ -237,8 +238,8 @@ def test_an_error_says_where_and_what_was_expected(
         ),
         ("create temporary source s from postgres", "temporary source s from postgres", "TEMPORARY: a source lasts"),
         ("create or replace source s", "or replace source s", "OR: a source is never replaced"),
-        ("create secret s as 'x'", "secret s as 'x'", "SECRET: secrets are not stored"),
-        ("create connection c to postgres (host 'x')", "connection c to postgres (host 'x')", "CONNECTION: an address"),
+        ("create secret s as 'x'", "secret * ** '*'", "SECRET: secrets are not stored"),
+        ("create connection c to postgres (host 'x')", "connection c to postgres (host '*')", "CONNECTION: an address"),
         ("create views from source s", "views from source s", "VIEWS: only sources"),
         ("drop table t", "table t", "TABLE: only sources"),
         ("select 1", "select 1", "SELECT: only sources"),
@@ -246,23 +247,23 @@ def test_an_error_says_where_and_what_was_expected(
         ("alter source s rename to t", "rename to t", "RENAME: a source keeps its name"),
         ("alter source s owner to t", "owner to t", "OWNER: sources have no owners"),
         ("show sources where x", "where x", "WHERE: SHOW SOURCES can be narrowed by name only"),
-        ("create sources from postgres host a connection 'b'", "connection 'b'", "HOST is given twice"),
+        ("create sources from postgres host a connection 'b'", "connection '*'", "HOST is given twice"),
         ("create sources from postgres tables (a) for all tables", "for all tables", "TABLES is given twice"),
         ("create sources from postgres tables (a, b, a)", "a)", "this table is named twice"),
-        ("alter source s set (a = 1, b = 2, a = 3)", "a = 3)", "a is given twice"),
-        ("create sources from postgres user ann host secret 'x'", "'x'", "a secret is not written down"),
-        (r"show sources like E'\ud800'", r"E'\ud800'", "U+D800 is no character"),
-        (r"show sources like E'\xff'", r"E'\xff'", "the bytes of this text are not UTF-8"),
-        (r"show sources like E'\000'", r"E'\000'", "a text cannot have the character 0"),
-        ("show sources like 'x", "'x", "this text is not closed"),
-        (r"show sources like e'x\'", r"e'x\'", "this text is not closed"),
-        ('drop source "x', '"x', "this name is not closed"),
+        ("alter source s set (a = 1, b = 2, a = 3)", "a = *)", "a is given twice"),
+        ("create sources from postgres user ann host secret 'x'", "'*'", "a secret is not written down"),
+        (r"show sources like E'\ud800'", "E'******'", "U+D800 is no character"),
+        (r"show sources like E'\xff'", "E'****'", "the bytes of this text are not UTF-8"),
+        (r"show sources like E'\000'", "E'****'", "a text cannot have the character 0"),
+        ("show sources like 'x", "'*", "this text is not closed"),
+        (r"show sources like e'x\'", "e'**'", "this text is not closed"),
+        ('drop source "x', '"*', "this name is not closed"),
         ('drop source ""', '""', "a name cannot be empty"),
-        ("show sources /* x", "/* x", "this comment is not closed"),
+        ("show sources /* x", "/***", "this comment is not closed"),
         ("show sources ~", "~", "~ has no meaning here"),
         ("show\N{NO-BREAK SPACE}sources", "\N{REPLACEMENT CHARACTER}sources", "U+00A0 has no meaning here"),
         ("show sources \0", "\N{REPLACEMENT CHARACTER}", "U+0000 cannot be in a statement"),
-        ("show sources like '\ud800'", "\N{REPLACEMENT CHARACTER}'", "U+D800 cannot be in a statement"),
+        ("show sources like '\ud800'", "*'", "U+D800 cannot be in a statement"),
     ],
 )
 def test_what_is_refused_is_named_with_its_place_and_the_reason(text: str, caret: str, problem: str) -> None:
@@ -290,11 +291,60 @@ def test_a_refusal_says_what_to_do_instead() -> None:
         "create sources from postgres with (database.password = 'CANARY', x = 'y' z)",
         "create sources from postgres password 'CANARY",
         "create sources from postgres oops 'CANARY://'",
+        "create sources from postgres password CANARY nonsense",
+        "create sources from postgres password nonsense CANARY",
+        "create sources from postgres password 12CANARY",
+        "create sources from postgres password p@CANARY, host db",
+        "create sources from postgres password = CANARY",
+        "create sources from postgres passwort CANARY",
+        'create sources from postgres password "CANARY" oops',
+        "create sources from postgres password 'it's CANARY' oops",
+        "create sources from postgres user \"ann\npassword 'CANARY' oops",
+        "create sources from postgres lake 'it's'\npassword 'CANARY' oops",
+        "create sources from postgres host postgresql://ann:CANARY@db/shop",
+        "create sources from postgres host db -- password CANARY\noops",
+        "create sources from postgres host db oops /* password CANARY */",
+        "create sources from postgres with (x.secret.key = 'CANARY', 5)",
+        "create sources from postgres with (x.y = 'CANARY', 5)",
+        "create sources from postgres with (x.y = CANARY oops)",
+        "create sources from postgres with (x.password = CANARY oops)",
+        "alter source s set (api.token CANARY)",
+        "show sources 'CANARY'",
     ],
 )
 def test_an_error_never_shows_a_password(text: str) -> None:
     error = refused(text)
     assert "CANARY" not in f"{error!r} {error} {error.message} {error.hint} {error.excerpt} {error.expected}"
+
+
+AROUND = st.text(st.characters(exclude_characters="'\"\n", exclude_categories=("Cs",)), max_size=8)
+WORDS = ["password", "PASSWORD =", "passwd:", "database.password =", "secret", '"api.key" =', "with (x.token ="]
+
+
+@given(
+    st.sampled_from(WORDS), AROUND, AROUND, st.sampled_from([" {} oops", " '{}' ~", " E'{}' ~", ' "{}" ~', "\n{}\n~"])
+)
+@example("password", ".", "", " {} oops")
+@example("password", "://", "", " {} oops")
+@example("secret", "a, b) ; ", "", " {} oops")
+@example("password", "\\", "", " E'{}' ~")
+def test_no_secret_is_shown_whatever_is_in_it_and_however_it_is_written(
+    word: str, before: str, after: str, written: str
+) -> None:
+    secret = f"{before}CANARY{after}"
+    error = _error_of(f"create sources from postgres {word}{written.format(secret)}")
+    if error is not None:
+        told = f"{error!r} {error.message} {error.hint} {error.excerpt} {error.expected}"
+        assert "CANARY" not in told
+        assert "canary" not in told
+
+
+@given(st.one_of(st.text(), st.lists(st.deferred(lambda: PIECES)).map(" ".join)))
+def test_what_is_masked_keeps_its_lines_and_no_more_is_said_than_there_was(text: str) -> None:
+    shown = masked(text)
+    assert len(shown) == len(text)
+    assert all(new in (old, "*") for old, new in zip(text, shown, strict=True))
+    assert shown.count("\n") == text.count("\n")
 
 
 def test_a_statement_never_shows_a_password_when_it_is_logged() -> None:
