@@ -95,6 +95,9 @@ def test_a_source_that_goes_away_and_comes_back_is_followed_again(tmp_path: Path
             server.ask("POST", "/connectors/shop/restart", status=204)
             wait_until(lambda: "cannot connect" in server.status("shop")["connector"].get("trace", ""), 30)
             server.wait_for("shop", "RESTARTING")
+            # What cannot be dropped now stays as it is, and so does what is wanted of it.
+            refused = server.ask("DELETE", "/connectors/shop?drop_source=true", status=503)
+            assert "cannot connect" in refused["message"]
             source.start()
             execute(dsn, "insert into t values (2)")
             wait_until(lambda: published(lake) == 2, 90)
