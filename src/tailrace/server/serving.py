@@ -75,6 +75,8 @@ def serve(settings: ServerSettings, ready: Callable[[Serving], None]) -> list[st
         stack.enter_context(messages_to(home.messages))
         bound = stack.enter_context(_bound(settings.host, settings.port))
         store = Store.in_folder(home.path) if settings.state_url is None else Store.at(settings.state_url)
+        stack.callback(store.close)
+        store.lock()
         supervisor = Supervisor(home, store, settings.spark)
         host, port = bound.getsockname()[:2]
         parts = Parts.of(supervisor, f"{host}:{port}")
