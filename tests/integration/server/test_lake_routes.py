@@ -20,6 +20,7 @@ insert into t values (1, 'one', 1.50, '\\x00ff', 'NaN', '2024-05-06 07:08:09+00'
   null, null);
 create table large (id int primary key);
 insert into large select generate_series(1, 20000);
+create table "a/b/resync" (id int primary key);
 """
 
 
@@ -31,7 +32,7 @@ def shop(postgres: EmbeddedPostgres) -> Iterator[tuple[Served, str]]:
     with TemporaryDirectory(prefix="tailrace-home-") as home, serving(Path(home)) as server:
         server.create("shop", config_for(dsn))
         server.create("idle", config_for(dsn), initial_state="STOPPED")
-        wait_until(lambda: len(server.ask("GET", "/connectors/shop/tables")) == 2, 60)
+        wait_until(lambda: len(server.ask("GET", "/connectors/shop/tables")) == 3, 60)
         wait_until(lambda: {t["state"] for t in server.ask("GET", "/connectors/shop/tables")} == {"live"}, 60)
         yield server, dsn
         server.ask("DELETE", "/connectors/shop?drop_source=true", status=204)
@@ -142,6 +143,19 @@ def test_tables_and_their_shapes_are_shown_and_one_is_copied_again(shop: tuple[S
     assert server.ask("GET", "/connectors/idle/tables") == []
 
 
+@pytest.mark.parametrize("name", ["public.a%2Fb%2Fresync", "public.a/b/resync", "a%2fb%2fresync"])
+def test_a_table_with_a_slash_in_its_name_is_reached(shop: tuple[Served, str], name: str) -> None:
+    server, _ = shop
+    path = f"/connectors/shop/tables/{name}"
+    before = server.ask("GET", path)
+    assert before["table"] == "public.a/b/resync"
+    server.ask("POST", f"{path}/resync", status=202)
+    wait_until(lambda: server.ask("GET", path)["copies"] > before["copies"], 60)
+    wait_until(lambda: server.ask("GET", path)["state"] == "live", 60)
+    server.ask("GET", f"{path}/nope", status=404)
+    server.ask("POST", path, status=404)
+
+
 def test_signals_and_copies_are_asked_for_and_followed(shop: tuple[Served, str]) -> None:
     server, _ = shop
     sent = server.ask("POST", "/connectors/shop/signals", {"type": "log", "data": {"message": "m"}, "id": "s1"}, 202)
@@ -207,7 +221,7 @@ def test_figures_and_health_say_whether_it_progresses(shop: tuple[Served, str]) 
         'tailrace_connector_state{connector="idle",state="STOPPED"} 1.0',
         'tailrace_progressing{connector="shop"} 1.0',
         'tailrace_lag_seconds{connector="shop"} 0.0',
-        'tailrace_tables{connector="shop",state="live"} 2.0',
+        'tailrace_tables{connector="shop",state="live"} 3.0',
         'tailrace_publish_seconds_bucket{connector="shop",le="+Inf"}',
         "process_resident_memory_bytes",
     ):
