@@ -22,7 +22,8 @@ from tailrace.connector.events import (
     TableChanged,
     TroubleChanged,
 )
-from tailrace.model.table_state import TableState
+from tailrace.model.table import TableId
+from tailrace.model.table_state import COPYING, TableState
 from tailrace.server.hub import Hub, LifeChanged, Told
 from tailrace.server.lifecycle import Phase
 from tailrace.snapshot.full import TableProgress
@@ -92,8 +93,8 @@ class Board:
                     self._note_copying(notes, tuple(tables))
                 case TroubleChanged(message, _):
                     notes.trouble = message
-                case TableChanged(_, record) if record.state is TableState.ERRORED:
-                    notes.errors["table"] += 1
+                case TableChanged(table, record):
+                    _note_table(notes, table, record.state)
                 case CopyNotified(notification):
                     notes.notified[notification.step.value] += 1
 
@@ -131,10 +132,18 @@ class Board:
     def _note_cut(self, notes: Notes, told: CutPublished) -> None:
         if notes.seq is not None:
             notes.transactions += max(0, told.cut.seq - notes.seq)
-        notes.seq, notes.copying = told.cut.seq, ()
+        notes.seq = told.cut.seq
         self._note_move(notes)
         notes.publishes[next(bound for bound in PUBLISH_SECONDS if told.seconds <= bound)] += 1
         notes.publish_seconds += told.seconds
+
+
+def _note_table(notes: Notes, table: TableId, state: TableState) -> None:
+    """How far its copy is counts until it has ended; a paused one tells nothing meanwhile."""
+    if state is TableState.ERRORED:
+        notes.errors["table"] += 1
+    if state not in COPYING:
+        notes.copying = tuple(each for each in notes.copying if each.table != table)
 
 
 def _has_moved(notes: Notes, was: StreamProgressed, now: StreamProgressed) -> bool:

@@ -11,11 +11,13 @@ from tailrace.connector.events import (
     SnapshotProgressed,
     StateChanged,
     StreamProgressed,
+    TableChanged,
     TroubleChanged,
 )
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord, TableState
 from tailrace.server.board import Board
 from tailrace.server.health import STALLED_SECONDS, why_not_progressing
 from tailrace.server.hub import Hub, LifeChanged
@@ -130,6 +132,18 @@ def test_a_first_copy_that_hangs_is_noticed_and_one_that_gets_further_is_not() -
     assert world.why(state=copying) == "no further for 121 s"
     world.tell(copied(5))
     assert world.why(state=copying) is None
+
+
+def test_how_far_a_copy_is_stays_known_until_it_has_ended() -> None:
+    world = World()
+    table = TableId("public", "t")
+    world.tell(copied(3))
+    world.tell(CutPublished(PublishedCut(9, SourcePosition(9), {}), "", 0.1))
+    assert [each.chunks_done for each in world.board.of("a").copying] == [3]
+    world.tell(TableChanged(table, TableRecord(TableState.RESYNCING)))
+    assert world.board.of("a").copying
+    world.tell(TableChanged(table, TableRecord(TableState.LIVE)))
+    assert world.board.of("a").copying == ()
 
 
 def test_a_run_that_begins_and_never_tells_anything_is_noticed() -> None:
