@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +15,8 @@ from demo.embedded import EmbeddedPostgres
 from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
 from tests.serving import Served, config_for, serving
+
+from tailrace.server.api.parts import LISTENERS_MAX
 
 SCRIPT = """
 create table t (id int primary key, v text, n numeric, b bytea, f float8, at timestamptz, a int[]);
@@ -71,6 +75,17 @@ def test_a_query_takes_no_more_than_it_may(shop: tuple[Served, str]) -> None:
     huge = query(server, "select repeat('x', 1000000) from range(60)", rows_max=100)
     assert huge["is_cut_short"]
     assert len(huge["rows"]) < 40  # type: ignore[arg-type]
+
+
+def test_four_queries_run_at_once_and_a_fifth_is_told_to_wait(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    slow = "select count(*) from range(100000000000) a where a.range % 7 = 3"
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(query, server, slow, 408, seconds_max=2) for _ in range(4)]
+        ask = {"connector": "shop", "sql": "select 1"}
+        wait_until(lambda: server.http.post("/query", json=ask).status_code == 429, 10)
+        assert all("longer than 2 s" in str(each.result()["message"]) for each in running)
+    assert query(server, "select 1")["rows"] == [[1]]
 
 
 @pytest.mark.parametrize(
@@ -208,6 +223,27 @@ def test_events_are_sent_as_they_happen(shop: tuple[Served, str]) -> None:
     assert "secret-cell" not in str(found)
     server.wait_for("shop", "RUNNING")
     execute(dsn, "delete from t where id = 7")
+
+
+def test_only_so_many_listen_at_once_and_each_leaves_its_place(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    with ExitStack() as stack:
+        for _ in range(LISTENERS_MAX):
+            answer = stack.enter_context(server.http.stream("GET", "/connectors/shop/events"))
+            assert answer.status_code == 200
+        server.ask("GET", "/events", status=429)
+    wait_until(lambda: server.supervisor.hub.listeners == 0, 30)
+    with server.http.stream("GET", "/events") as answer:
+        assert answer.status_code == 200
+
+
+def test_a_body_whose_length_is_not_told_is_refused_where_it_becomes_too_long(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    config = json.dumps({"name": "long", "config": {}}).encode()
+    parts = (each for each in (config, *[b" " * 65536] * 20))
+    headers = {"content-type": "application/json"}
+    assert server.ask("POST", "/connectors", content=parts, headers=headers, status=413)["error_code"] == 413
+    assert server.http.get("/connectors/long").status_code == 404
 
 
 def test_figures_and_health_say_whether_it_progresses(shop: tuple[Served, str]) -> None:
