@@ -46,7 +46,7 @@ def test_one_slot_of_one_server_is_known_in_every_spelling(tmp_path: Path, one: 
         ("host=db1 dbname=a", "host=db2 dbname=a"),
         ("host=db port=5432", "host=db port=5433"),
         ("postgresql://h1,h2/a", "postgresql://h3,h4/a"),
-        ("host=/tmp/one", "host=/tmp/two"),
+        ("host=/run/one", "host=/run/two"),
     ],
 )
 def test_slots_of_one_name_at_two_servers_are_two(tmp_path: Path, one: str, other: str) -> None:
