@@ -137,6 +137,12 @@ class Source(Protocol):
         `examine` find out."""
         ...
 
+    def reserved(self) -> frozenset[str]:
+        """What no other connector may use, as far as the arguments alone tell: the same words for every way to write
+        it. Two sources that share none may still meet at the source, which refuses it then. A definite error for
+        arguments that make no sense."""
+        return frozenset()
+
     def identify(self) -> Mapping[str, str]:
         """Which database this is, whatever address it is reached at. A definite error unless changes can be captured
         from it. A log and a lake belong to one identity for ever. Has `source`, the kind, and `database`, a name."""

@@ -209,10 +209,14 @@ def is_running() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def has_died() -> bool:
-    """Whether the JVM that this process started is no more."""
+def has_died(within_seconds: float = 0.0) -> bool:
+    """Whether the JVM that this process started is no more, or will not be so soon."""
     jvm = getattr(SparkContext._gateway, "proc", None)
-    return jvm is not None and jvm.poll() is not None
+    if jvm is None:
+        return False
+    with suppress(subprocess.TimeoutExpired):
+        jvm.wait(within_seconds)
+    return jvm.poll() is not None
 
 
 def forget() -> None:

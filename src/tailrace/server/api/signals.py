@@ -117,7 +117,7 @@ def send_signal(supervisor: GetSupervisor, name: Name, request: SignalRequest) -
     return _send(supervisor, name, request.type, request.data, request.id)
 
 
-@router.get("/connectors/{name}/signals/{id}")
+@router.get("/connectors/{name}/signals/{id:path}")
 def get_signal(
     supervisor: GetSupervisor, name: Name, id: Annotated[str, Path(description="The signal's id.")]
 ) -> SignalInfo:

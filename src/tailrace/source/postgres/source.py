@@ -40,7 +40,7 @@ from tailrace.source.door import (
     wait_in_silence,
 )
 from tailrace.source.offsets import OffsetWords
-from tailrace.source.postgres import _capture, _chunks, _doctor, _keys, _pgoutput, _views
+from tailrace.source.postgres import _address, _capture, _chunks, _doctor, _keys, _mark, _pgoutput, _settling, _views
 from tailrace.source.postgres._catalog import (
     TableInfo,
     append_only,
@@ -63,7 +63,6 @@ from tailrace.source.postgres._identity import (
     wal_position,
 )
 from tailrace.source.postgres._lsn import Lsn
-from tailrace.source.postgres._mark import catalog_mark
 from tailrace.source.postgres._offsets import WORDS, PostgresOffsets, stream_end
 from tailrace.source.postgres._problems import problems, source_tables
 from tailrace.source.postgres._protocol import StreamOptions
@@ -73,7 +72,6 @@ from tailrace.source.postgres._publication import (
     find_publication,
     use_publication,
 )
-from tailrace.source.postgres._settling import settle
 from tailrace.source.postgres._signal_table import SignalTable, without_signals
 from tailrace.source.postgres._slot import (
     create_slot,
@@ -147,6 +145,9 @@ class PostgresSource(Source):
     def watermarked(self, how: Watermarking) -> Source:
         return self if how is self._watermarking else type(self)(**{**self.arguments, "watermarks": how})
 
+    def reserved(self) -> frozenset[str]:
+        return frozenset(f"slot {self._slot} at {server}" for server in _address.servers(self._dsn) if self._slot)
+
     def identify(self) -> Mapping[str, str]:
         return self._identity().log_identity
 
@@ -202,7 +203,7 @@ class PostgresSource(Source):
 
     def mark(self) -> str | None:
         # Updates of a table of which only inserts are sent show in the server's statistics alone.
-        return None if self._append_only else self._kept.ask(catalog_mark)
+        return None if self._append_only else self._kept.ask(_mark.catalog_mark)
 
     @staticmethod
     def renewed(definition: Definition) -> Definition:
@@ -330,7 +331,7 @@ class PostgresSource(Source):
     def settle(self, tables: Sequence[TableId], waiting: Waiting = wait_in_silence) -> None:
         with session(self._dsn) as conn:
             relations = [info.relation for info in self._found(conn, tables)]
-        settle(self._kept, relations, waiting)
+        _settling.settle(self._kept, relations, waiting)
 
     def view(self) -> View:
         return self._kept.ask(_views.read_view)
