@@ -161,6 +161,26 @@ def test_a_key_is_read_in_the_order_of_its_index_with_that_index_alone(
     assert "Sort Key: t." not in str(plan)
 
 
+@pytest.mark.parametrize("first", ["md5((n / 3)::text)::uuid", "7"], ids=["many", "one"])
+def test_a_chunk_in_the_middle_of_a_table_is_thought_to_be_as_small_as_it_is(
+    conn: psycopg.Connection, source: PostgresSource, first: str
+) -> None:
+    """Else the server reads the whole table for it. Also where all rows have the first column in common."""
+    conn.execute(
+        f"create table t as select {first} as a, n as b from generate_series(1, 50000) n order by md5(n::text)"
+    )
+    conn.execute("alter table t add primary key (a, b); analyze t")
+    table = described(source)
+    with source.window() as point:
+        chunks = source.key_chunks(point, table, (None, source.last_key(point, table)), 500, 100)
+        found = read(source, point, table, chunks[40:42]).column("b").to_pylist()
+    chosen = "select b from t order by a, b offset 20000 limit 1000"
+    assert sorted(found) == sorted(b for (b,) in conn.execute(chosen))
+    plan = conn.execute(sql.SQL("explain (format json) select * from {}").format(chunks[50].rows())).fetchone()
+    assert plan is not None
+    assert plan[0][0]["Plan"]["Plan Rows"] < 2500
+
+
 def test_a_range_ends_at_its_second_cursor_also_when_the_row_that_stood_there_is_gone(
     conn: psycopg.Connection, source: PostgresSource
 ) -> None:
