@@ -22,7 +22,8 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.door import Draft, Part, TableVersion, WritePart
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
-from tailrace.model.exact import is_ours
+from tailrace.model.change import row_schema
+from tailrace.model.exact import is_ours, together
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableSchema
 from tailrace.snapshot.growth import Growth
@@ -32,6 +33,8 @@ from tailrace.spark.tasks import on_executors
 
 EXECUTORS_ROWS_MIN = 50_000
 """Fewer rows of a window are reconciled and written right here; so are more while there is no Spark."""
+PORTION_BYTES_MIN = 8 << 20
+"""Chunks that are smaller than this together are reconciled in one piece, and become one file."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +116,10 @@ class GrowingTable(LiveTable):
             raise TransientError(f"{self.table} changed its shape while it was read", table=str(self.table))
 
     def _folded(self, staged: Sequence[Staged], fold: _Folding) -> list[tuple[Part, pa.Table | None]]:
-        spark = self.spark.started
-        if spark is None or len(staged) < 2 or sum(each.rows for each in staged) < EXECUTORS_ROWS_MIN:
-            return [fold(each) for each in staged]
-        return on_executors(spark, staged, len(staged), fold)
+        spark, shares = self.spark.started, portions(staged)
+        if spark is None or len(shares) < 2 or sum(each.rows for each in staged) < EXECUTORS_ROWS_MIN:
+            return [fold(each) for each in shares]
+        return on_executors(spark, shares, len(shares), fold)
 
     def _fold(self, tail: Tail | ExecutorTail, schema: TableSchema, stamp: Stamp) -> None:
         draft = self.stored.publish(
@@ -134,7 +137,7 @@ class GrowingTable(LiveTable):
 
 @dataclass(frozen=True)
 class _Folding:
-    """Reconciles and writes one chunk; travels to executors."""
+    """Reconciles and writes some chunks; travels to executors."""
 
     schema: TableSchema
     states: bytes | None
@@ -143,10 +146,24 @@ class _Folding:
     wanted: pa.Table | None
     """The keys that were read again, if that is what was read."""
 
-    def __call__(self, staged: Staged) -> tuple[Part, pa.Table | None]:
+    def __call__(self, staged: Sequence[Staged]) -> tuple[Part, pa.Table | None]:
         states = pickle.loads(self.states) if self.states is not None else None
-        found = reconciled(read_staged(staged), states, self.schema, is_exact=self.is_exact, wanted=self.wanted)
+        rows = together([read_staged(each) for each in staged], row_schema(self.schema))
+        found = reconciled(rows, states, self.schema, is_exact=self.is_exact, wanted=self.wanted)
         return self.write(found.states.to_batches()), found.again
+
+
+def portions(staged: Sequence[Staged]) -> list[list[Staged]]:
+    """Neighbours together, as long as they are small."""
+    found: list[list[Staged]] = []
+    room = 0
+    for each in staged:
+        if each.bytes > room:
+            found.append([])
+            room = PORTION_BYTES_MIN
+        found[-1].append(each)
+        room -= each.bytes
+    return found
 
 
 def _blob(tail: Tail | None) -> bytes | None:

@@ -15,6 +15,7 @@ from tailrace.errors import TailraceError
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
+from tailrace.snapshot.full import TableProgress
 from tailrace.snapshot.windows import Group, TableWindow, Wanted
 from tailrace.source.door import Cursor, Problem
 
@@ -41,13 +42,11 @@ class ReadTable:
     """The keys that its growth wants again are being read."""
     beginnings: int = 0
     """How often it began again from where the lake has it. What was read before that is not for it any more."""
-    failures: int = 0
-    """In a row."""
     rests: int = 0
-    """How often it could not be read, in a row."""
+    """How often it could not be read or published, in a row."""
     rests_since: float = 0.0
     problem: Problem | None = None
-    """Why it could not be read the last time."""
+    """Why it could not the last time."""
     rests_until: float = 0.0
     """Nothing of it is read before this, on the clock that only runs forwards."""
 
@@ -65,7 +64,7 @@ class ReadTable:
     """When its newest version was made, or it was taken in."""
 
     def rest(self, error: TailraceError) -> None:
-        """It could not be read: not again for a moment, which is longer each time."""
+        """It could not be read or published: not again for a moment, which is longer each time."""
         self.rests += 1
         self.rests_since = self.rests_since if self.rests > 1 else time.monotonic()
         self.problem = Problem(error.message, error.hint or "it is tried again")
@@ -74,7 +73,7 @@ class ReadTable:
     def wanted(self) -> Wanted:
         """What is to be read next."""
         growth = self.grown.growth
-        again = None if self.is_again_read else growth.again
+        again = None if self.is_again_read else growth.again_next
         between = self.read_upto, growth.last
         return Wanted(self.grown.table, between, self.grown.definition, again, growth.order, growth.condition)
 
@@ -84,6 +83,7 @@ class ReadTable:
             # Not before: until then its growth wants these keys, and they would be read twice.
             self.is_again_read = False
         self.stamped_at = time.monotonic()
+        self.rests, self.problem = 0, None
 
     def follow(self, reader: LogReader, upto: int, position: SourcePosition, *, at_once: bool = False) -> None:
         """Bring it to transaction `upto`, without more rows. Its stamp says so at once, or after a while."""
@@ -98,8 +98,13 @@ class ReadTable:
 
     def took(self, window: TableWindow) -> None:
         """This was read."""
-        self.read_upto, self.has_read, self.rests, self.problem = window.done, True, 0, None
+        self.read_upto, self.has_read = window.done, True
         self.is_again_read |= window.again is not None
+
+    def progress(self) -> TableProgress:
+        growth = self.grown.growth
+        rows = max(self.rows_estimated, growth.rows)
+        return TableProgress(self.grown.table, growth.rows, rows, rows, growth.held_seconds, growth.held_seconds_max)
 
     def begin_again(self) -> None:
         """What was read and is not in the lake is forgotten."""

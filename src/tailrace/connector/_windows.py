@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from tailrace.connector._apply import FAILURES_MAX, LakeParts
+from tailrace.connector._apply import LakeParts
 from tailrace.connector._beginning import Beginning, Begun, Start, begin, resume, unseen
 from tailrace.connector._growing import Unseen
 from tailrace.connector._reading import (
@@ -147,11 +147,8 @@ class WindowCopy:
 
     def progress(self) -> list[TableProgress]:
         with self._lock:
-            tables = list(self._tables.items())
-        return [
-            _progress(table, each.grown.growth, max(each.rows_estimated, each.grown.growth.rows))
-            for table, each in tables
-        ]
+            tables = list(self._tables.values())
+        return [each.progress() for each in tables]
 
     def cancel(self) -> None:
         """Returns when it has ended, or after a while. What is in the lake stays, and is continued."""
@@ -193,18 +190,25 @@ class WindowCopy:
             # A log at its quota gets no further before tables have what it keeps for them.
             self._follow(reader, at_once=True)
         read: ReadGroup | None = None
-        while self._has_work():
-            self._begin(reader, has_read=read is not None)
-            ahead = beside(self._read)
-            try:
-                if read is not None:
-                    self._grow(reader, read)
-            finally:
-                read = ahead.result()
-            self.trouble = None
-            if read is None and self._tables and not self._readable():
-                self._follow(reader)
-                self._stopping.wait(PAUSED_SECONDS)
+        try:
+            while self._has_work():
+                self._begin(reader, has_read=read is not None)
+                ahead = beside(self._read)
+                try:
+                    if read is not None:
+                        self._grow(reader, read)
+                finally:
+                    if read is not None:
+                        read.group.forget()
+                    read = None
+                    read = ahead.result()
+                self.trouble = None
+                if read is None and self._tables and not self._readable():
+                    self._follow(reader)
+                    self._stopping.wait(PAUSED_SECONDS)
+        finally:
+            if read is not None:
+                read.group.forget()
 
     def _has_work(self) -> bool:
         """Forgets what is not wanted any more."""
@@ -319,7 +323,6 @@ class WindowCopy:
             # Its turn has not come yet. What is read of it meanwhile is read under a later state than this group.
             self._tried(each, partial(each.follow, reader, upto, position))
         self._settled = missed.settled(upto)
-        group.forget()
 
     def _follow(self, reader: LogReader, *, at_once: bool = False) -> None:
         """Without anything to read, the log need not keep what the tables can have."""
@@ -335,24 +338,29 @@ class WindowCopy:
         try:
             work()
             each.grown.make_durable()
-            each.failures = 0
         except TransientError as error:
-            each.failures += 1
-            if each.failures >= FAILURES_MAX:
-                self._fail(each, error)
-            with self._lock:
-                each.begin_again()
-            logger.warning("window read again", extra={"table": str(table), "reason": error.message})
+            self._begin_again(each, error)
         except TailraceError as error:
             self._fail(each, error)
         except Exception as error:
             if is_spark_gone(error):
                 raise
+            if isinstance(error, OSError):
+                # A disk that is full, most likely.
+                self._begin_again(each, TransientError(f"{table}: {error}", table=str(table)))
+                return
             logger.exception("window failed", extra={"table": str(table)})
             self._fail(each, unexpected(error, str(table)))
         else:
             self.brought[table] = each.grown.growth
             self._land(each)
+
+    def _begin_again(self, each: ReadTable, error: TransientError) -> None:
+        """From where the lake has it, after a while: what was in the way may last, and is no reason to give up."""
+        with self._lock:
+            each.begin_again()
+        logger.warning("window read again", extra={"table": str(each.grown.table), "reason": error.message})
+        self._rest(each, error)
 
     def _fail(self, each: ReadTable, error: TailraceError) -> None:
         with self._lock:
@@ -387,7 +395,3 @@ class WindowCopy:
     def _unseen(self, reader: LogReader, view: View, upto: int) -> np.ndarray:
         after = self._settled if self._settled is not None else reader.oldest_seq - 1
         return unseen(self._source, reader, view, (after, upto))
-
-
-def _progress(table: TableId, growth: Growth, rows: int) -> TableProgress:
-    return TableProgress(table, growth.rows, rows, rows, growth.held_seconds, growth.held_seconds_max)

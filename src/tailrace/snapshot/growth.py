@@ -12,6 +12,9 @@ import pyarrow as pa
 
 from tailrace.source.door import Cursor
 
+AGAIN_ROWS_MAX = 1000
+"""So many rows are read again together: their keys are listed in a query."""
+
 
 @dataclass(frozen=True)
 class Growth:
@@ -52,6 +55,11 @@ class Growth:
         if keys is None or not keys.num_rows:
             return self
         return replace(self, again=keys if self.again is None else pa.concat_tables([self.again, keys]))
+
+    @property
+    def again_next(self) -> pa.Table | None:
+        """The first of the keys that must be read again; None if there are none."""
+        return None if self.again is None else self.again.slice(0, AGAIN_ROWS_MAX)
 
     def without_again(self, keys: pa.Table) -> Growth:
         """After the first ones, which these are, were read again."""

@@ -6,7 +6,7 @@ import json
 
 import pyarrow as pa
 
-from tailrace.snapshot.growth import Growth
+from tailrace.snapshot.growth import AGAIN_ROWS_MAX, Growth
 
 
 def test_the_last_and_the_longest_time_that_a_state_was_held_are_kept() -> None:
@@ -24,3 +24,14 @@ def test_a_growth_is_the_same_after_it_was_stored_and_one_of_an_earlier_state_ca
     assert Growth.from_json(stored) == growth
     del stored["held"]
     assert Growth.from_json(stored).held_seconds_max == 0.0
+
+
+def test_keys_that_must_be_read_again_are_taken_a_portion_at_a_time_until_none_is_left() -> None:
+    keys = 2 * AGAIN_ROWS_MAX + 5
+    growth = Growth(["9"]).with_again(pa.table({"id": range(keys)}))
+    found: list[int] = []
+    while (portion := growth.again_next) is not None:
+        assert portion.num_rows <= AGAIN_ROWS_MAX
+        found += portion.column("id").to_pylist()
+        growth = growth.without_again(portion)
+    assert found == list(range(keys))
