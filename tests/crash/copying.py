@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 from tests.doors.scripted import ScriptedSource
@@ -15,6 +16,7 @@ from tests.running import sync_once
 from tailrace.model.table import TableSchema
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.snapshot import windows
 from tailrace.source import kinds
 from tailrace.source.door import SnapshotPoint
 
@@ -43,7 +45,8 @@ def sync(script: Path, lake: Path) -> dict[str, TableState]:
     settings = ConnectorSettings(
         lake, once=True, snapshot_mode=SnapshotMode.INCREMENTAL, window_rows=CHUNK_ROWS, readers_max=READERS_MAX
     )
-    return sync_once(settings, CountingSource(str(script)))
+    with patch.object(windows, "GROWTH_MAX", 1.0):
+        return sync_once(settings, CountingSource(str(script)))
 
 
 if __name__ == "__main__":

@@ -50,6 +50,8 @@ class Start:
     """Which rows are to be read; the others stay as they are in the copy before."""
     has_rows: bool = True
     """Otherwise none is read."""
+    is_cut_short: bool = False
+    """None is read, because the copy was stopped; those of the copy before stay. It must be there."""
 
 
 Begun = Mapping[TableId, "tuple[GrowingTable, int] | TailraceError"]
@@ -129,6 +131,8 @@ def _begin_one(
     stored = beginning.stored(schema.table)
     kept = _kept(beginning, schema, start) if start.condition is not None else None
     kept = None if kept is not None and kept < reader.oldest_seq - 1 else kept
+    if start.is_cut_short and kept is None:
+        raise was_stopped(schema.table)
     growth = Growth(last, order=start.order, condition=start.condition if kept is not None else None)
     seq = seq if kept is None else kept
     stamp = Stamp(reader.position_of(seq), schema.relation, start.copy, seq, growth.to_json())
@@ -136,6 +140,13 @@ def _begin_one(
     version = TableVersion(draft.commit([]), stamp)
     failpoint("window.begun")
     return _growing(beginning, schema.table, version, growth, schema.definition)
+
+
+def was_stopped(table: TableId) -> DefiniteError:
+    """For a copy that was stopped before it had all rows."""
+    return DefiniteError(
+        f"{table}: a signal stopped its copy", f"to copy it: tailrace tables resync LAKE {table}", str(table)
+    )
 
 
 def _kept(beginning: Beginning, schema: TableSchema, start: Start) -> int | None:
@@ -158,7 +169,7 @@ def _last_key(
 ) -> Cursor | TailraceError | None:
     try:
         table = found()
-        return source.last_key(point, table, start.order) if start.has_rows else None
+        return source.last_key(point, table, start.order) if start.has_rows and not start.is_cut_short else None
     except (DefiniteError, ResyncError) as error:
         return error
 

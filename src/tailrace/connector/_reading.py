@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tailrace.connector._growing import GrowingTable, Unseen
 from tailrace.connector.messages import owned
-from tailrace.errors import TailraceError
+from tailrace.errors import TailraceError, TransientError
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
@@ -25,6 +25,10 @@ RESTAMP_SECONDS = 60.0
 """How old the stamp of a table may get that waits for its next rows: the log keeps what comes after it."""
 PATIENCE_SECONDS = 60.0
 """How long a run that is to end by itself tries again what fails."""
+
+LOG_SECONDS = 0.02
+"""How often the log is looked at that has yet to get somewhere."""
+STUCK_SECONDS = 15.0
 
 T = TypeVar("T")
 
@@ -106,6 +110,12 @@ class ReadTable:
         rows = max(self.rows_estimated, growth.rows)
         return TableProgress(self.grown.table, growth.rows, rows, rows, growth.held_seconds, growth.held_seconds_max)
 
+    def cut_short(self) -> None:
+        """Read no more of it: it has rows for all others. With one more window, of no rows, it is whole."""
+        growth = self.grown.growth
+        self.grown.growth = replace(growth, last=growth.done, windows=0)
+        self.begin_again()
+
     def begin_again(self) -> None:
         """What was read and is not in the lake is forgotten."""
         self.read_upto, self.has_read, self.is_again_read = self.grown.growth.done, False, False
@@ -118,6 +128,19 @@ class ReadGroup:
 
     group: Group
     tables: Mapping[TableId, tuple[ReadTable, int]]
+
+
+def await_log(reader: LogReader, position: SourcePosition, wait: Callable[[float], None]) -> None:
+    """Until capture has got there; it does so also when nothing is ever committed again."""
+    moved_at, head = time.monotonic(), reader.refresh().ordinal
+    while head < position.ordinal:
+        wait(LOG_SECONDS)
+        found = reader.refresh().ordinal
+        if found > head:
+            moved_at, head = time.monotonic(), found
+        elif time.monotonic() - moved_at > STUCK_SECONDS:
+            # Perhaps the log is at its quota because of what these rows need of it: without them, it may continue.
+            raise TransientError("the log does not get to where the rows were read")
 
 
 def beside(work: Callable[[], T]) -> Future[T]:

@@ -205,8 +205,8 @@ class WindowReader:
     def _plan(
         self, point: WindowPoint, wanted: Wanted, table: SourceTable, schema: TableSchema, room: float
     ) -> tuple[TableWindow, list[Chunk]]:
-        """What to read of one table, `room` times as many rows as a chunk is worth; its files are not there yet. Rows that are read again have a group of their own: a
-        key must not be in two chunks of one."""
+        """What to read of one table, `room` times as many rows as a chunk is worth; its files are not there yet. Rows
+        that are read again have a group of their own: a key must not be in two chunks of one."""
         after, last = wanted.between
         is_moved = wanted.definition != schema.definition
         if wanted.again is not None:
