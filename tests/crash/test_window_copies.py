@@ -67,9 +67,9 @@ def change(script: Script, number: int) -> None:
     script.transaction([Update(ORDERS, (n + 1,), {"id": n}, leave_out=["large"]) for n in MOVED])
 
 
-def killed_at(boundary: str, script: Path, lake: Path) -> None:
+def killed_at(boundary: str, script: Path, lake: Path, mode: str = "incremental") -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.crash.copying", script, lake],
+        [sys.executable, "-m", "tests.crash.copying", script, lake, mode],
         env=os.environ | {"TAILRACE_FAILPOINT": boundary},
         check=False,
     )
@@ -154,3 +154,15 @@ def test_killed_after_a_table_was_told_a_copy_at_once_is_still_made_at_once(scri
     assert_equal(lake, script)
     told = [each for each in LakeHome(lake).notifications.all() if each.step is CopyStep.TABLE_COMPLETED]
     assert [(each.signal, each.chunks) for each in told] == [("again", 0)], "by no windows"
+
+
+def test_the_first_copy_of_a_large_table_that_is_killed_continues_where_it_was(script: Script, tmp_path: Path) -> None:
+    """Nobody has asked for windows."""
+    lake = tmp_path / "lake"
+    killed_at("window.published:3", script.path, lake, "initial")
+    rows_read(script.path)
+    change(script, 1)
+    assert sync(script.path, lake, "initial") == {ORDERS: TableState.LIVE}
+    assert_equal(lake, script)
+    assert 0 <= rows_read(script.path) - (ROWS - 3 * WINDOW_ROWS) <= len(MOVED)
+    assert LakeHome(lake).tables.load()[TableId("shop", "orders")].copy == 1

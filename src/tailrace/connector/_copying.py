@@ -38,7 +38,8 @@ RETRY_SECONDS_MAX = 60.0
 TELL_SECONDS = 1.0
 """Tables that land within this time are told of together: there may be hundreds."""
 WINDOWS_ROWS_MIN = 20_000_000
-"""A table that is thought to have more rows than this is never copied at once."""
+WINDOWS_BYTES_MIN = 8 << 30
+"""A table that is thought to have more rows than this, or to be larger, is never copied at once."""
 
 
 @dataclass(frozen=True)
@@ -224,6 +225,7 @@ class Copies:
             return False
         is_late = self._applier.cut is not None or bool(self._book[table].relation)
         is_large = self._look.rows_estimated.get(table, 0) > WINDOWS_ROWS_MIN
+        is_large |= self._look.bytes_estimated.get(table, 0) > WINDOWS_BYTES_MIN
         return is_late or is_large or self._mode is SnapshotMode.INCREMENTAL or self._lacks_rows(table)
 
     def _begin(self, tables: list[TableId]) -> None:

@@ -198,7 +198,8 @@ class Orders:
         """A table that is being copied stays as it is in the last cut that has it, until it is copied again. One that
         had all its rows when some of them were asked for has them still, and follows the log.
 
-        Who asked for the copies, and who listens, is told first: after a crash, this is done once more and finds them as they were."""
+        Who asked for the copies, and who listens, is told first: after a crash, this is done once more and finds them
+        as they were."""
         found, missing = self._named(tables)
         records = self._book.records
         chosen = [table for table in (found if tables else records) if records[table].state in COPYING]

@@ -18,7 +18,7 @@ from tests.integration.postgres.reading import described, numbers, read, walk
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.table import TableId
 from tailrace.source.postgres._chunks import reader
-from tailrace.source.postgres._keys import boundaries
+from tailrace.source.postgres._keys import SCAN_ROWS_MAX, boundaries
 from tailrace.source.postgres.source import PostgresSource
 
 T = TableId("public", "t")
@@ -249,6 +249,22 @@ def test_what_a_table_cannot_be_ordered_by_is_refused_by_name(
             with pytest.raises(DefiniteError) as caught:
                 ask()
             assert (caught.value.message, caught.value.table) == (message, "public.t")
+
+
+def test_a_large_table_is_not_read_by_a_column_that_no_index_has_in_order(
+    conn: psycopg.Connection, source: PostgresSource
+) -> None:
+    conn.execute("create table t (id int primary key, n int not null); insert into t values (1, 2)")
+    conn.execute("create index on t (id, n); create index on t (n) where n > 1")
+    table = replace(described(source), rows_estimated=SCAN_ROWS_MAX + 1)
+    with source.window() as point:
+        with pytest.raises(DefiniteError, match="no index on n") as caught:
+            source.last_key(point, table, ["n"])
+        assert caught.value.hint == "create index concurrently on public.t (n)"
+        assert source.last_key(point, replace(table, rows_estimated=1), ["n"]) == ["2"]
+    conn.execute("create index on t (n, id)")
+    with source.window() as point:
+        assert source.last_key(point, table, ["n"]) == ["2"]
 
 
 def test_a_column_that_is_not_null_only_from_now_on_may_still_be_null(

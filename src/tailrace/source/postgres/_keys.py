@@ -26,6 +26,8 @@ from tailrace.source.postgres._chunks import identifier, look_in
 from tailrace.source.postgres._queries import load
 
 QUERIES = load("keys.sql")
+SCAN_ROWS_MAX = 1_000_000
+"""A table with more rows is not read by columns that no index has in order: every window would read all of it."""
 _COMMA = sql.SQL(", ")
 
 
@@ -157,11 +159,20 @@ def key_order(conn: psycopg.Connection, table: SourceTable, order: Sequence[str]
         raise _refused(table, f"cannot be read by its column {nullable[0]}, which may be null", hint)
     if not found:
         raise _refused(table, "has no key to go by", "give it a primary key, or name a column to go by")
+    if order and table.rows_estimated > SCAN_ROWS_MAX and not _leads_index(conn, chosen):
+        listed = ", ".join(order)
+        hint = f"create index concurrently on {table.table} ({listed})"
+        raise _refused(table, f"has no index on {listed}, so every window would read all of it", hint)
     columns = tuple(
         KeyColumn(name, (type_[0], type_[1]), collation and (collation[0], collation[1]))
         for name, type_, collation, _ in found
     )
     return KeyOrder(table.table, table.detail.is_partitioned, columns)
+
+
+def _leads_index(conn: psycopg.Connection, chosen: Mapping[str, Any]) -> bool:
+    (found,) = conn.execute(QUERIES["leads_index"], chosen).fetchone() or (False,)
+    return bool(found)
 
 
 def last_key(conn: psycopg.Connection, order: KeyOrder) -> Cursor | None:
