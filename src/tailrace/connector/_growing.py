@@ -8,6 +8,7 @@ to bring its rows to the table's transaction: those that the state it was read u
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -59,6 +60,8 @@ class GrowingTable(LiveTable):
     """What the log has up to this transaction, the table does not need again, whatever happens to us."""
     stamp: Stamp | None = None
     """Its newest version's."""
+    added_at: float = 0.0
+    """When the last window was published, on the clock that only runs forwards."""
 
     def landed(self) -> TableVersion:
         """The version that has every row."""
@@ -90,10 +93,13 @@ class GrowingTable(LiveTable):
         if window.is_moved:
             self.move = Move(window.schema, position)
         self.apply(reader, upto, position)
-        growth = self.growth.with_window(window.done, window.rows, window.held_seconds)
+        growth = self.growth.with_window(window.done, window.rows, window.held_seconds, window.chunks)
+        # The next window is read while this one is published: the time of both counts once.
+        growth = replace(growth, seconds=growth.seconds + time.monotonic() - max(window.begun, self.added_at))
         growth = growth.without_again(window.again) if window.again is not None else growth
         stamp = Stamp(position, self.relation, self.copy, self.seq)
         self._tried(lambda: self._add(reader, window, unseen, growth, stamp))
+        self.added_at = time.monotonic()
         failpoint("window.published")
 
     def _add(self, reader: LogReader, window: TableWindow, unseen: Unseen, growth: Growth, stamp: Stamp) -> None:

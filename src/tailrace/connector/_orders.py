@@ -10,12 +10,14 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tailrace.connector._asking import Asked
 from tailrace.connector._book import TableBook
 from tailrace.connector._copying import Copies
 from tailrace.connector._decisions import repaired, resynced, stopped
 from tailrace.connector._signals import OpenSignal, SignalDesk
+from tailrace.connector._unasked import Unasked
 from tailrace.connector.events import CopyNotified, Event
 from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome
@@ -56,6 +58,7 @@ class Orders:
         self._asked: dict[str, Asked] = {}
         """By the id of a signal that has not begun: whether the source can do what it asks for."""
         self._open = {signal.id: signal for signal in desk.open_signals()}
+        self._unasked = Unasked(partial(self._notify_of, None))
         copies.is_paused = self._is_paused
 
     def step(self, reader: LogReader) -> None:
@@ -77,6 +80,17 @@ class Orders:
                 case Log(message):
                     logger.info("signal", extra={"signal": signal.id, "text": message})
                     self._end(signal, SignalState.DONE, None)
+        self._tell_unasked()
+
+    def _tell_unasked(self) -> None:
+        """Of copies that no signal asked for."""
+        asked = {name for ordered in self._state.orders.values() for name in ordered.copies}
+        asked |= set(self._state.cut_short)
+        found = self._unasked.step(self._state.unasked, self._book.records, asked)
+        self._unasked.tell_progress(found, self._copies.brought)
+        if found != self._state.unasked:
+            self._state = replace(self._state, unasked=found)
+            self._file.store(self._state)
 
     def _execute(self, signal: OpenSignal, order: ExecuteSnapshot) -> None:
         ordered = self._state.orders.get(signal.id)
@@ -263,10 +277,13 @@ class Orders:
             self._store(signal, None)
 
     def _notify(self, step: CopyStep, signal: OpenSignal, table: str | None = None, text: str | None = None) -> None:
+        self._notify_of(signal.id, step, table, text)
+
+    def _notify_of(self, id_: str | None, step: CopyStep, table: str | None = None, text: str | None = None) -> None:
         grown = (self._copies.brought.get(TableId.parse(table)) if table is not None else None) or Growth(None)
         held = grown.held_seconds, grown.held_seconds_max
         time_us = time.time_ns() // 1000
-        self._tell(CopyNotified(Notification(step, time_us, signal.id, table, grown.rows, grown.windows, text, *held)))
+        self._tell(CopyNotified(Notification(step, time_us, id_, table, grown.rows, grown.windows, text, *held)))
 
 
 def progress_text(tables: Sequence[Growth]) -> str | None:

@@ -38,7 +38,6 @@ class ReadTable:
     """A table that grows."""
 
     grown: GrowingTable
-    rows_estimated: int
     read_upto: Cursor | None
     """How far it is read; what of it is in the lake, its growth says."""
     has_read: bool = False
@@ -106,9 +105,7 @@ class ReadTable:
         self.is_again_read |= window.again is not None
 
     def progress(self) -> TableProgress:
-        growth = self.grown.growth
-        rows = max(self.rows_estimated, growth.rows)
-        return TableProgress(self.grown.table, growth.rows, rows, rows, growth.held_seconds, growth.held_seconds_max)
+        return self.grown.growth.progress(self.grown.table)
 
     def cut_short(self) -> None:
         """Read no more of it: it has rows for all others. With one more window, of no rows, it is whole."""

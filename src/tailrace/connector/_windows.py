@@ -273,7 +273,7 @@ class WindowCopy:
                 if isinstance(found, TailraceError):
                     self._failed[table] = new[table].copy, found
                 else:
-                    self._tables[table] = ReadTable(*found, read_upto=found[0].growth.done)
+                    self._tables[table] = ReadTable(found, read_upto=found.growth.done)
 
     def _settle(self, reader: LogReader) -> int:
         """What every state from now on shows, no table needs that has yet to begin. Returns the log's last

@@ -39,6 +39,8 @@ class Snapshots:
     """Tables, or `ALL_PAUSED`."""
     cut_short: Mapping[str, int] = field(default_factory=dict)
     """By table: the copy of some of its rows that was stopped. Rows that were not read stay as they are."""
+    unasked: Mapping[str, int] = field(default_factory=dict)
+    """By table: the copy that no signal asked for, whose beginning was told and whose end was not."""
 
     def is_paused(self, table: TableId) -> bool:
         return ALL_PAUSED in self.paused or str(table) in self.paused
@@ -61,10 +63,10 @@ class SnapshotsFile:
             id_: OrderedCopies(each["copies"], tuple(each["told"]), tuple(each.get("parts", ())))
             for id_, each in found["orders"].items()
         }
-        return Snapshots(orders, frozenset(found["paused"]), found.get("cut_short", {}))
+        return Snapshots(orders, frozenset(found["paused"]), found.get("cut_short", {}), found.get("unasked", {}))
 
     def store(self, snapshots: Snapshots) -> None:
         """Durable when this returns."""
         orders = {id_: asdict(each) for id_, each in snapshots.orders.items()}
-        found = {"orders": orders, "paused": sorted(snapshots.paused), "cut_short": dict(snapshots.cut_short)}
-        write_json(self._path, found)
+        tables = {"cut_short": dict(snapshots.cut_short), "unasked": dict(snapshots.unasked)}
+        write_json(self._path, {"orders": orders, "paused": sorted(snapshots.paused), **tables})

@@ -100,6 +100,9 @@ class TableWindow:
     """Or nothing but the rows with these keys was read."""
     held_seconds: float = 0.0
     """How long the state was held, from before it was taken until its transaction had ended."""
+    chunks: int = 0
+    begun: float = 0.0
+    """When the reading began, on the clock that only runs forwards."""
 
     @property
     def rows(self) -> int:
@@ -173,7 +176,8 @@ class WindowReader:
                 raise TransientError(f"rows cannot be kept for a moment in {self._folder}: {error}") from error
             raise
         group.seconds = time.monotonic() - begun
-        group.tables = {table: replace(each, held_seconds=group.seconds) for table, each in group.tables.items()}
+        for table, each in group.tables.items():
+            group.tables[table] = replace(each, held_seconds=group.seconds, begun=begun)
         # After the last row was read: what empties a table shows at once, whatever state it is read under. After the
         # window has closed: watermarks of the source are before it.
         group.position = max(point.position, self._source.now())
@@ -194,7 +198,7 @@ class WindowReader:
             except DefiniteError as error:
                 group.failed[each.table] = error
                 continue
-            group.tables[each.table] = window
+            group.tables[each.table] = replace(window, chunks=len(chunks))
             paths = (group.folder / f"{len(tasks) + number}" for number in range(len(chunks)))
             tasks += [_Task(each.table, chunk, schema, path) for chunk, path in zip(chunks, paths, strict=False)]
             size, taken = self._rows_of(table), len(chunks) * (self._chunk_rows or self._rows_of(table))

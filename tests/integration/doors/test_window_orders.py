@@ -15,6 +15,7 @@ from tests.running import Running, running, sync_once
 
 import tailrace
 from tailrace.connector.signals import lake_signals
+from tailrace.connector.tables import stored_progress
 from tailrace.lake.home import LakeHome
 from tailrace.model.notification import CopyStep
 from tailrace.model.signal import SignalState
@@ -167,3 +168,34 @@ def test_what_matches_nothing_is_skipped_and_told_so(source: DisturbedSource, se
     sync_once(once, source)
     told = [(each.signal, each.step) for each in LakeHome(settings.lake).notifications.all() if each.signal]
     assert sorted(told) == [("none", CopyStep.SKIPPED), ("pause", CopyStep.PAUSED), ("resume", CopyStep.RESUMED)]
+
+
+def test_copies_that_no_signal_asked_for_are_told_of_step_by_step_and_how_far_they_are(
+    script: Script, source: DisturbedSource, settings: ConnectorSettings
+) -> None:
+    found: list[tuple[int, int, float]] = []
+
+    def disturb(table: TableId, what: str, number: int) -> None:
+        if (what, number) == ("plan", 3):
+            # From the lake's files alone: two windows were read, the first is in.
+            home = LakeHome(settings.lake)
+            wait_until(lambda: bool(stored_progress(home, home.tables.load())), 20)
+            wait_until(lambda: stored_progress(home, home.tables.load())[TABLE].rows_done > 0, 20)
+            progress = stored_progress(home, home.tables.load())[TABLE]
+            found.append((progress.rows_done, progress.chunks_done, progress.percent))
+            assert progress.seconds_left is not None
+
+    source.disturbance.begin(disturb)
+    assert sync_once(replace(settings, once=True), source) == {ORDERS: TableState.LIVE}
+    LakeHome(settings.lake).requests.ask_resync(TABLE)
+    assert sync_once(replace(settings, once=True), source) == {ORDERS: TableState.LIVE}
+    assert found[0][:2] in ((10, 2), (20, 4))
+    told = [(each.step, each.table) for each in LakeHome(settings.lake).notifications.all() if each.signal is None]
+    whole = [
+        (CopyStep.STARTED, ORDERS),
+        *[(CopyStep.IN_PROGRESS, ORDERS)] * 3,
+        (CopyStep.TABLE_COMPLETED, ORDERS),
+        (CopyStep.COMPLETED, None),
+    ]
+    kept = [each for n, each in enumerate(told) if each[0] is not CopyStep.IN_PROGRESS or told[n - 1] != each]
+    assert kept == [each for n, each in enumerate(whole) if n not in (2, 3)] * 2

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 
+from tailrace.model.table import TableId
 from tailrace.snapshot.growth import AGAIN_ROWS_MAX, Growth
 
 
@@ -35,3 +37,12 @@ def test_keys_that_must_be_read_again_are_taken_a_portion_at_a_time_until_none_i
         found += portion.column("id").to_pylist()
         growth = growth.without_again(portion)
     assert found == list(range(keys))
+
+
+def test_how_far_a_copy_is_can_be_told_from_its_stamp_alone() -> None:
+    growth = replace(Growth(["9"], rows_estimated=4000).with_window(["3"], 1000, 0.5, 4), seconds=2.0)
+    found = Growth.from_json(json.loads(json.dumps(growth.to_json()))).progress(TableId("shop", "orders"))
+    assert (found.rows_done, found.rows_estimated, found.chunks_done, found.chunks) == (1000, 4000, 4, 16)
+    assert (found.percent, found.rows_per_second, found.seconds_left) == (25.0, 500.0, 6.0)
+    early = Growth(["9"]).progress(TableId("shop", "orders"))
+    assert (early.percent, early.rows_per_second, early.seconds_left) == (0.0, 0.0, None)
