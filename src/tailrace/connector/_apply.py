@@ -130,6 +130,8 @@ class Applier:
             in_cuts=self._cut_seq(table, record.copy) is not None,
             definition=record.definition,
             lacks_rows=record.lacks_rows,
+            # What it was copied or left with may be many small files.
+            is_untidy=True,
         )
 
     def leave(self, table: TableId) -> None:

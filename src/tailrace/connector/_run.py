@@ -352,7 +352,7 @@ class Run:
         """With `once`: signals hear what became of their tables. False if another one has asked for a copy."""
         self._orders.step(self._reader)
         self._leave()
-        return self._copies.is_idle
+        return self._copies.is_idle and not self._orders.is_deciding
 
     def _is_caught_up(self) -> bool:
         """With `once`: whether all that had been committed when the last copy was done is published."""

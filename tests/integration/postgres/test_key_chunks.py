@@ -18,7 +18,7 @@ from tests.integration.postgres.reading import described, numbers, read, walk
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.table import TableId
 from tailrace.source.postgres._chunks import reader
-from tailrace.source.postgres._keys import boundaries
+from tailrace.source.postgres._keys import SCAN_ROWS_MAX, boundaries
 from tailrace.source.postgres.source import PostgresSource
 
 T = TableId("public", "t")
@@ -161,6 +161,26 @@ def test_a_key_is_read_in_the_order_of_its_index_with_that_index_alone(
     assert "Sort Key: t." not in str(plan)
 
 
+@pytest.mark.parametrize("first", ["md5((n / 3)::text)::uuid", "7"], ids=["many", "one"])
+def test_a_chunk_in_the_middle_of_a_table_is_thought_to_be_as_small_as_it_is(
+    conn: psycopg.Connection, source: PostgresSource, first: str
+) -> None:
+    """Else the server reads the whole table for it. Also where all rows have the first column in common."""
+    conn.execute(
+        f"create table t as select {first} as a, n as b from generate_series(1, 50000) n order by md5(n::text)"
+    )
+    conn.execute("alter table t add primary key (a, b); analyze t")
+    table = described(source)
+    with source.window() as point:
+        chunks = source.key_chunks(point, table, (None, source.last_key(point, table)), 500, 100)
+        found = read(source, point, table, chunks[40:42]).column("b").to_pylist()
+    chosen = "select b from t order by a, b offset 20000 limit 1000"
+    assert sorted(found) == sorted(b for (b,) in conn.execute(chosen))
+    plan = conn.execute(sql.SQL("explain (format json) select * from {}").format(chunks[50].rows())).fetchone()
+    assert plan is not None
+    assert plan[0][0]["Plan"]["Plan Rows"] < 2500
+
+
 def test_a_range_ends_at_its_second_cursor_also_when_the_row_that_stood_there_is_gone(
     conn: psycopg.Connection, source: PostgresSource
 ) -> None:
@@ -229,6 +249,22 @@ def test_what_a_table_cannot_be_ordered_by_is_refused_by_name(
             with pytest.raises(DefiniteError) as caught:
                 ask()
             assert (caught.value.message, caught.value.table) == (message, "public.t")
+
+
+def test_a_large_table_is_not_read_by_a_column_that_no_index_has_in_order(
+    conn: psycopg.Connection, source: PostgresSource
+) -> None:
+    conn.execute("create table t (id int primary key, n int not null); insert into t values (1, 2)")
+    conn.execute("create index on t (id, n); create index on t (n) where n > 1")
+    table = replace(described(source), rows_estimated=SCAN_ROWS_MAX + 1)
+    with source.window() as point:
+        with pytest.raises(DefiniteError, match="no index on n") as caught:
+            source.last_key(point, table, ["n"])
+        assert caught.value.hint == "create index concurrently on public.t (n)"
+        assert source.last_key(point, replace(table, rows_estimated=1), ["n"]) == ["2"]
+    conn.execute("create index on t (n, id)")
+    with source.window() as point:
+        assert source.last_key(point, table, ["n"]) == ["2"]
 
 
 def test_a_column_that_is_not_null_only_from_now_on_may_still_be_null(

@@ -25,7 +25,7 @@ with tree
 select tree.root::bigint, c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
        c.relreplident::text, c.relpages,
        (c.relpages + coalesce(toast.relpages, 0)) * current_setting('block_size')::bigint as size_bytes,
-       greatest(c.reltuples, 0)::bigint as rows_estimated
+       case when c.reltuples > 0 then c.reltuples::bigint else pg_stat_get_live_tuples(c.oid) end as rows_estimated
 from tree
 join pg_class c on c.oid = tree.part and c.relkind <> 'p'
 join pg_namespace n on n.oid = c.relnamespace
