@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
-from tailrace.server.api import connectors, events, health, lake, offsets, plugins, root, signals, sql
+from tailrace.server.api import connectors, events, health, lake, layouts, offsets, plugins, root, signals, sql
 from tailrace.server.api.errors import RESPONSES, explain_errors
 from tailrace.server.api.parts import Parts
 
@@ -29,6 +29,6 @@ def create_app(parts: Parts) -> FastAPI:
     )
     app.state.parts = parts
     explain_errors(app)
-    for each in (root, health, connectors, plugins, offsets, lake, signals, events, sql):
+    for each in (root, health, connectors, plugins, offsets, layouts, lake, signals, events, sql):
         app.include_router(each.router)
     return app

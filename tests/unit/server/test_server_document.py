@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tailrace.server.api import connectors, events, health, lake, offsets, plugins, root, signals
+from tailrace.server.api import connectors, events, health, lake, layouts, offsets, plugins, root, signals
 from tailrace.server.metrics import COUNTERS, GAUGES
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "server.md").read_text(encoding="utf-8")
-ROUTERS = (connectors, events, health, lake, offsets, plugins, root, signals)
+ROUTERS = (connectors, events, health, lake, layouts, offsets, plugins, root, signals)
 
 
 def test_every_route_is_documented_and_no_other() -> None:
