@@ -39,7 +39,8 @@ test: check ## everything that CI runs: the checks, then the tests, cheapest fir
 .PHONY: proof
 proof: setup ## the long sweeps: every crash point, every damaged byte, kills at random moments
 	@$(call TIER,tests/proof)
-	@$(call TIER,tests/integration tests/crash -m proof)
+	@HYPOTHESIS_EXAMPLES=50; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/integration tests/crash -m proof)
+	@HYPOTHESIS_EXAMPLES=200; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/integration/postgres/test_key_chunks.py)
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench

@@ -18,6 +18,7 @@ class WithSpark(LifeMachine):
 
 
 EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "25"))
+"""Of a proof; each takes a minute."""
 
 
 def search(machine: type[LifeMachine], postgres: EmbeddedPostgres, examples: int, steps: int) -> None:
