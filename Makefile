@@ -39,15 +39,16 @@ test: check ## everything that CI runs: the checks, then the tests, cheapest fir
 .PHONY: proof
 proof: setup ## the long sweeps: every crash point, every damaged byte, kills at random moments
 	@$(call TIER,tests/proof)
-	@$(call TIER,tests/integration tests/crash -m proof)
+	@HYPOTHESIS_EXAMPLES=50; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/integration tests/crash -m proof)
+	@HYPOTHESIS_EXAMPLES=200; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/integration/postgres/test_key_chunks.py)
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
 bench: bench-log bench-capture bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental bench-server ## all benchmarks; takes an hour (ARGS=--quick: minutes)
 
-# What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run.
+# What only benchmarks need. Fetched when a benchmark is first run.
 .venv/bench-stamp: pyproject.toml requirements.lock | setup
-	@echo "setup: installing the benchmarks' rivals (some 200 MB the first time)"
+	@echo "setup: installing what only benchmarks need"
 	@.venv/bin/pip install --quiet --constraint requirements.lock --editable '.[bench]'
 	@touch $@
 

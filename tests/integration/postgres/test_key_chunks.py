@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -60,6 +61,7 @@ def _vector(pair: str) -> str:
     return pair.replace("(", "[").replace(")", "]")
 
 
+EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "5"))
 KINDS: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
     "int": ("int", st.integers(-(2**31), 2**31 - 1)),
     "small": ("smallint", st.integers(-40, 40)),
@@ -128,7 +130,7 @@ def test_the_chunks_of_any_key_are_the_table_and_hold_each_row_once(
     only_number = tuple(column for column in table.schema.columns if column.name == "number")
     table = replace(table, schema=replace(table.schema, columns=only_number))
 
-    @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         keys=st.lists(st.tuples(*(KINDS[name][1] for name in columns)), min_size=1, max_size=60),
         rows=st.integers(1, 50),

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from fastapi.routing import APIRoute
 
-from tailrace.server.api import connectors, events, health, lake, offsets, plugins, root, signals, sql
+from tailrace.server.api import connectors, events, health, lake, layouts, offsets, plugins, root, signals, sql
 from tailrace.server.metrics import COUNTERS, GAUGES
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "server.md").read_text(encoding="utf-8")
-ROUTERS = (connectors, events, health, lake, offsets, plugins, root, signals, sql)
+ROUTERS = (connectors, events, health, lake, layouts, offsets, plugins, root, signals, sql)
 
 
 def test_every_route_is_documented_and_no_other() -> None:
