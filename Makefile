@@ -7,6 +7,9 @@ define TIER
 echo "== $(1)"; begun=$$(date +%s); $(PYTHON) -m pytest -q $(1) || exit 1; echo "== $(1): $$(($$(date +%s) - begun)) s"
 endef
 
+# What depends most on the server's version: the protocol, the catalog and how values are printed.
+ON_AN_OLDER_SERVER := $(addprefix tests/integration/postgres/test_,catalog.py decode.py round_trip.py streaming.py)
+
 .PHONY: help
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,10 +37,15 @@ unit: setup ## the unit tests alone, in seconds
 test: check ## everything that CI runs: the checks, then the tests, cheapest first
 	@$(call TIER,tests/unit -n 2)
 	@$(call TIER,tests/integration -n 2 --dist worksteal)
+	@$(call TIER,$(ON_AN_OLDER_SERVER) --postgres 16 -n 2)
 	@$(call TIER,tests/end_to_end/test_ugly.py tests/end_to_end tests/crash -n 2 --dist worksteal)
 
 .PHONY: proof
-proof: setup ## the long sweeps: every crash point, every damaged byte, kills at random moments
+proof: setup ## the long sweeps: every Postgres, every crash point, every damaged byte, kills at random moments
+	@scripts/postgres.sh 15
+	@$(call TIER,tests/integration tests/end_to_end tests/crash -n 2 --dist worksteal --postgres 15)
+	@$(call TIER,tests/integration tests/end_to_end tests/crash -n 2 --dist worksteal --postgres 16)
+	@$(call TIER,tests/integration tests/end_to_end tests/crash -n 2 --dist worksteal --postgres 18)
 	@$(call TIER,tests/proof)
 	@$(call TIER,tests/integration tests/crash -m proof)
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
