@@ -51,12 +51,14 @@ proof: setup ## the long sweeps: every Postgres, every crash point, every damage
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log bench-capture bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental bench-server ## all benchmarks; takes an hour (ARGS=--quick: minutes)
+bench: bench-log bench-capture bench-decode bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental bench-server ## all benchmarks; takes an hour (ARGS=--quick: minutes)
 
-# What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run.
+# What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run. One of them without what it
+# depends on: only its decoder is used, and its driver would have to be compiled.
 .venv/bench-stamp: pyproject.toml requirements.lock | setup
 	@echo "setup: installing the benchmarks' rivals (some 200 MB the first time)"
 	@.venv/bin/pip install --quiet --constraint requirements.lock --editable '.[bench]'
+	@.venv/bin/pip install --quiet --no-deps pypgoutput==0.0.3
 	@touch $@
 
 .PHONY: bench-log
@@ -66,6 +68,10 @@ bench-log: setup ## the log alone: append, fsync, read
 .PHONY: bench-capture
 bench-capture: setup ## from the server's WAL into the log, next to pg_recvlogical and the server's own decoding
 	$(PYTHON) -m benchmarks.capture $(ARGS)
+
+.PHONY: bench-decode
+bench-decode: .venv/bench-stamp ## from logged bytes to typed columns, next to a decoder that goes row by row
+	$(PYTHON) -m benchmarks.decode $(ARGS)
 
 .PHONY: bench-apply
 bench-apply: .venv/bench-stamp ## a million changes from the log to the lake, next to Debezium and MERGE
