@@ -155,6 +155,8 @@ def pair() -> Iterator[Pair]:
 
 
 def test_a_promoted_standby_with_our_slot_is_continued_from_and_nothing_is_missing(pair: Pair, tmp_path: Path) -> None:
+    if pair.primary.version < 17:
+        pytest.skip("failover slots came with Postgres 17")
     source = PostgresSource(pair.primary.dsn(), stream={"failover": True})
     claim = ready(source)
     with (

@@ -32,7 +32,7 @@ from tailrace.model.lake_types import arrow_type, element_type, is_limited
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.postgres._access import hidden_rows, missing_grants
 from tailrace.source.postgres._catalog import QUERIES, TableInfo, quoted
-from tailrace.source.postgres._connection import connect_patiently, one_line, take_text_as_it_is
+from tailrace.source.postgres._connection import PRINTING_PATH, connect_patiently, one_line, take_text_as_it_is
 from tailrace.source.postgres._copy_out import Portion, portions
 from tailrace.source.postgres._pgoutput import cast_column, kept_texts
 from tailrace.source.postgres._waiting import lockers
@@ -178,7 +178,8 @@ def _rewritten(part: TableId, table: TableId) -> TransientError:
 
 
 def look_in(conn: psycopg.Connection, namespaces: Sequence[str]) -> None:
-    """Have the server find the operators of these namespaces too, after all others, until the transaction ends."""
+    """Have the server find the operators of these namespaces too, after all others, until the transaction ends or
+    begins to print rows."""
     for namespace in namespaces:
         conn.execute(QUERIES["look_in"], {"namespace": namespace})
 
@@ -196,7 +197,7 @@ def _statement(chunk: Chunk, schema: TableSchema) -> sql.Composed:
     if chunk.condition is not None:
         # In a query of its own, so that no `or` in the condition leads out of the chunk.
         rows = sql.SQL("{} where (\n{}\n)").format(_subquery(chunk), sql.SQL(chunk.condition))
-    return sql.SQL("copy (select {} from {}) to stdout (format csv)").format(names, rows)
+    return sql.SQL(QUERIES["copy"]).format(names=names, rows=rows, path=PRINTING_PATH)
 
 
 def _require_condition(conn: psycopg.Connection, chunk: Chunk, condition: str, table: TableId) -> None:

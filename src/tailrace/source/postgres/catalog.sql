@@ -86,6 +86,11 @@ group by tree.root;
 -- look_in: have one more namespace in the search path until the transaction ends
 select set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(%(namespace)s)), true);
 
+-- copy: rows as CSV; the names in them are printed under one search path, whatever the one that the query is read under
+copy (
+  select {names} from (select {names} from {rows}) as r where (select set_config('search_path', {path}, true)) is not null
+) to stdout (format csv);
+
 -- access: what the connected user may do with some tables
 select c.oid::bigint as relation,
        has_schema_privilege(c.relnamespace, 'usage') as may_enter,
