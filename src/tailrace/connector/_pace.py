@@ -40,10 +40,10 @@ class Pace:
         """What a look at the tables struggles with."""
         self._look_trouble = error
 
-    def tell_trouble(self, copies: Copies | None) -> None:
-        """Tell what capture or copying struggles with or waits for, when that has changed."""
+    def tell_trouble(self, copies: Copies | None, publishing: TailraceError | None = None) -> None:
+        """Tell what capture, copying or publishing struggles with or waits for, when that has changed."""
         report, wait = self._capture.report, copies.waits_for if copies else None
-        copying = self._look_trouble or (copies.trouble if copies else None)
+        copying = self._look_trouble or publishing or (copies.trouble if copies else None)
         now = None
         if report is not None:
             now = TroubleChanged(report.message, report.hint)

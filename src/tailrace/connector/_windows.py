@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from tailrace.connector._apply import FAILURES_MAX, LakeParts
+from tailrace.connector._apply import LakeParts
 from tailrace.connector._beginning import Beginning, Begun, Start, begin, resume, unseen
 from tailrace.connector._growing import Unseen
 from tailrace.connector._reading import (
@@ -29,6 +29,7 @@ from tailrace.connector._reading import (
     ReadTable,
     beside,
 )
+from tailrace.connector._trouble import FAILURES_MAX
 from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint

@@ -97,7 +97,7 @@ class StatesWriter:
             return self._write(states)
         places = self._find(states, self.schema.key)
         states, again = self._fitting(states, places)
-        written = [self._write(each) for each in self._complete(states, places)]
+        written = self._write_all(self._complete(states, places))
         added = tuple(add for part in written for add in part.added)
         has_exact = any(part.has_exact for part in written)
         return Part(added, gone_at(places, self.files), again, has_exact)
@@ -144,6 +144,17 @@ class StatesWriter:
         assert self.files is not None
         paths = [located(self.table, each["path"]) for each in self.files]
         yield from OldRows(paths, files, positions).filled(states, partial, self.fields, self.exact)
+
+    def _write_all(self, complete: Iterable[pa.Table]) -> list[Part]:
+        written: list[Part] = []
+        try:
+            for states in complete:
+                written.append(self._write(states))
+        except BaseException:
+            for add in (add for part in written for add in part.added):
+                located(self.table, add["path"]).unlink(missing_ok=True)
+            raise
+        return written
 
     def _write(self, states: pa.Table) -> Part:
         chosen = self._in_order(states, np.flatnonzero(~states.column(DELETED).to_numpy()))

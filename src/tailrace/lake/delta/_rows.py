@@ -7,7 +7,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,6 @@ def write_rows(table: Path, batches: Iterable[pa.RecordBatch], fields: Sequence[
     name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
     path = table / name
     collected: list[Any] = []
-    rows = 0
     writer = None
     try:
         for batch in batches:
@@ -54,14 +53,18 @@ def write_rows(table: Path, batches: Iterable[pa.RecordBatch], fields: Sequence[
                 path.parent.mkdir(parents=True, exist_ok=True)
                 writer = _writer(path, schema, collected)
             writer.write_table(physical(batch, fields, schema), row_group_size=_group_rows(batch))
-            rows += batch.num_rows
-    finally:
+        if writer is None:
+            return None
+        writer.close()
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    except BaseException:
         if writer is not None:
-            writer.close()
-    if writer is None:
-        return None
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+            with suppress(Exception):
+                writer.close()
+        # Of a disk that is full, it would keep what there was left.
+        path.unlink(missing_ok=True)
+        raise
     return {
         "path": name,
         "partitionValues": {},
