@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -195,6 +195,8 @@ class Run:
         self._join()
         self._publish()
         self._acknowledge()
+        if self._settings.once and self._applier.is_stuck and self._applier.trouble:
+            raise self._applier.trouble
         is_done = self._settings.once and self._is_caught_up() and self._is_all_told()
         (self._upkeep.finish if is_done else self._upkeep.step)()
         self._pace.show(self._reader, self._applier.cut, self._copies, is_last=is_done)
@@ -203,7 +205,7 @@ class Run:
     def _check(self) -> None:
         """Raise what capture died of, or that we are to stop; tell what it struggles with."""
         self._capture.check()
-        self._pace.tell_trouble(self._copies)
+        self._pace.tell_trouble(self._copies, self._applier.trouble)
         self._control.check()
 
     def _hold(self) -> None:
@@ -302,11 +304,12 @@ class Run:
     def _next_seq(self, head_seq: int) -> int:
         """How far the next batch goes. Tables that no cut has yet come first: as far as the one that has most, so that
         they can be read at once and the tail waits."""
-        tables = self._applier.tables.values()
+        tables = [table for table in self._applier.tables.values() if not table.is_stuck]
         if any(not table.in_cuts for table in tables):
             return max(table.seq for table in tables)
-        seq = self._applier.seq
-        return head_seq if seq is None else self._reader.last_within(seq, self._settings.batch_bytes_max)
+        if not tables:
+            return head_seq
+        return self._reader.last_within(min(table.seq for table in tables), self._settings.batch_bytes_max)
 
     def _make_live(self, cut: PublishedCut) -> None:
         """Tables whose first cut this is."""
@@ -338,8 +341,10 @@ class Run:
         # A copy by windows may have looked at the log after us.
         lowest = min([self._reader.refresh().seq, *needed])
         if lowest > self._acknowledged:
-            self._reader.acknowledge(CONSUMER, lowest)
-            self._acknowledged = lowest
+            with suppress(OSError):
+                # A disk that is full: nothing is deleted until it can be said.
+                self._reader.acknowledge(CONSUMER, lowest)
+                self._acknowledged = lowest
 
     def _resume(self) -> SourcePosition | None:
         """Where the log ends; None when nothing has been logged and no copy relies on what will be."""
