@@ -29,9 +29,10 @@ from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions, plugin_options
 from tailrace.source.postgres._publication import find_publication
 from tailrace.source.postgres._receiver import Inbox, Receiver
+from tailrace.source.postgres._replay import Replay
 from tailrace.source.postgres._slot import require_continuity, require_slot, slot_holder
 from tailrace.source.postgres._stream import Known, StreamEncoder
-from tailrace.source.postgres._timeline import require_same_timeline
+from tailrace.source.postgres._timeline import require_same_timeline, require_wal
 
 LINGER_SECONDS = 0.02
 """How long a message may wait for company before it is written: one fsync serves them all."""
@@ -101,15 +102,22 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
         if not _flush(writer, control):
             return
         failpoint("capture.abandoned")
-        begin = Lsn(max(writer.head.ordinal, stream.skip_to))
+        require_wal(identity, Lsn(writer.head.ordinal))
+        begin = _beginning(stream, writer)
+        replay = Replay()
         if writer.head.ordinal != stream.gap_from:
-            require_continuity(catalog_conn, stream.slot, begin)
+            end = Lsn(max(writer.head.ordinal, stream.skip_to))
+            confirmed = require_continuity(catalog_conn, stream.slot, end)
+            if max(confirmed, begin) <= writer.last_commit.ordinal:
+                replay = Replay(writer.last_commit)
         _start_replication(conn, catalog_conn, stream, begin)
         control.report("")
-        known = Known(writer.last_commit.ordinal, writer.prepared)
+        known = Known(writer.last_commit.ordinal, writer.prepared, writer.head.ordinal, replay)
         encoder = StreamEncoder(known, lambda each: describe_announced(catalog_conn, each, stream.text_columns))
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
-        receiver = Receiver(conn, inbox, lambda: writer.head.ordinal, lambda: control.is_paused)
+        receiver = Receiver(
+            conn, inbox, lambda: 0 if replay.is_awaited else writer.head.ordinal, lambda: control.is_paused
+        )
         receiver.start()
         try:
             while not control.stopping.is_set():
@@ -118,6 +126,13 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
                 writer.retain(control.keep_seconds)
         finally:
             receiver.stop()
+
+
+def _beginning(stream: Stream, writer: LogWriter) -> Lsn:
+    """Where to ask the server to begin: at the last commit that the log has, not where the log ends. What `Replay` says
+    of a server that was set back is why. It sends nothing twice unless its slot is confirmed no further."""
+    after_prepared = max((ordinal + 1 for ordinal in writer.prepared.values()), default=0)
+    return Lsn(max(writer.last_commit.ordinal, after_prepared, stream.gap_from or 0, stream.skip_to))
 
 
 def _require_publications(conn: psycopg.Connection, names: tuple[str, ...]) -> None:

@@ -26,6 +26,8 @@ class Identity:
     system_identifier: str
     timeline: int
     database: str
+    end: Lsn = Lsn(0)
+    """Up to where its WAL is safe."""
 
     @property
     def log_identity(self) -> dict[str, str]:
@@ -36,7 +38,7 @@ class Identity:
 def identify(replication_conn: psycopg.Connection) -> Identity:
     row = replication_conn.execute("IDENTIFY_SYSTEM").fetchone()
     assert row is not None
-    return Identity(system_identifier=str(row[0]), timeline=int(row[1]), database=str(row[3]))
+    return Identity(system_identifier=str(row[0]), timeline=int(row[1]), database=str(row[3]), end=Lsn.parse(row[2]))
 
 
 def require_identity(known: Mapping[str, str], found: Identity) -> None:

@@ -122,9 +122,9 @@ def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
     return slot.confirmed_flush_lsn
 
 
-def require_continuity(conn: psycopg.Connection, name: str, end: Lsn) -> None:
+def require_continuity(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
     """Refuse to continue over a gap between `end`, where our log ends now, and what the slot still sends. Only for
-    the process that confirms: the slot moves while another one does."""
+    the process that confirms: the slot moves while another one does. Up to where it is confirmed."""
     confirmed = require_slot(conn, name, end)
     if end and confirmed > end:
         raise GapError(
@@ -132,6 +132,7 @@ def require_continuity(conn: psycopg.Connection, name: str, end: Lsn) -> None:
             "another process read from it, or it was made again, and those changes are lost",
             f"let nothing else read from it; then {REPAIR}",
         )
+    return confirmed
 
 
 def require_slot_name(name: str) -> None:

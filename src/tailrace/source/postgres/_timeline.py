@@ -32,6 +32,17 @@ def require_timeline(replication_conn: psycopg.Connection, known: int, found: Id
         )
 
 
+def require_wal(found: Identity, end: Lsn) -> None:
+    """A `GapError` unless the server has written as much as our log has of it: asked for what is to come, it would
+    wait in silence and leave out all that commits before."""
+    if found.end < end:
+        raise GapError(
+            f"the server's WAL ends at {found.end}, and our log has changes up to {end}: the server was set back, to an "
+            f"older copy of its disk perhaps; what the lake has after {found.end} may never have happened there",
+            REPAIR,
+        )
+
+
 def require_same_timeline(replication_conn: psycopg.Connection, known: int, found: Identity, end: Lsn) -> None:
     """For the process that writes the log: the timeline must be stored before anything of it is logged."""
     require_timeline(replication_conn, known, found, end)

@@ -83,7 +83,7 @@ from tailrace.source.postgres._slot import (
     require_continuity,
     require_slot,
 )
-from tailrace.source.postgres._timeline import require_timeline
+from tailrace.source.postgres._timeline import require_timeline, require_wal
 from tailrace.source.postgres._verdict import why_copy
 from tailrace.source.postgres._waiting import Waiter
 from tailrace.source.postgres._watermarks import watermarks_of
@@ -265,6 +265,7 @@ class PostgresSource(Source):
             found = identify(replication_conn)
             if end is not None:
                 require_timeline(replication_conn, claim["timeline"], found, Lsn(end.ordinal))
+                require_wal(found, Lsn(end.ordinal))
         if end is not None and claim.get("gap_from") != end.ordinal:
             with session(self._dsn) as conn:
                 require_continuity(conn, claim["slot"], stream_end(claim, end.ordinal))
