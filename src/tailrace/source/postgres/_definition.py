@@ -213,26 +213,32 @@ def _partitions(
     conn: psycopg.Connection, parameters: Mapping[str, Any], known: Mapping[int, Definition]
 ) -> Mapping[int, dict[str, Partition]]:
     found: dict[int, dict[str, Partition]] = defaultdict(dict)
-    for relation, part, attached, made, is_leaf in conn.execute(QUERIES["partitions"], parameters).fetchall():
-        before = known.get(relation)
-        if before is None or not before.partitions:
+    rows = conn.execute(QUERIES["partitions"], parameters).fetchall()
+    before = {relation: each.partitions or {} for relation, each in known.items()}
+    # What attaches a table that is there writes the catalog rows of all its columns again, which `partition of` does
+    # not. Rows may also have come before a partition above theirs was attached.
+    filled = {
+        relation for relation, part, *_, at_once in rows if not (at_once or str(part) in before.get(relation, {}))
+    }
+    for relation, part, attached, made, is_leaf, _ in rows:
+        if not before.get(relation):
             has_older_rows = True
-        elif str(part) in before.partitions:
-            has_older_rows = before.partitions[str(part)].has_older_rows
+        elif str(part) in before[relation]:
+            has_older_rows = before[relation][str(part)].has_older_rows
         else:
-            has_older_rows = attached != made or (is_leaf and _is_attached_with_rows(conn, part, attached))
+            has_older_rows = attached != made or (relation in filled and is_leaf and _has_rows(conn, part))
         found[relation][str(part)] = Partition(attached, made, is_leaf, has_older_rows)
     return found
 
 
-def _is_attached_with_rows(conn: psycopg.Connection, part: int, attached: str) -> bool:
-    """Made and attached in one transaction: whether rows came between the two."""
+def _has_rows(conn: psycopg.Connection, part: int) -> bool:
+    """Of a partition that was made and attached by two statements of one transaction. Rows that were written between
+    the two, perhaps in a sub-transaction, and those that came after look alike."""
     (name,) = conn.execute("select %s::oid::regclass::text", (part,)).fetchone() or ("",)
     try:
         with conn.transaction():
             conn.execute(sql.SQL("set local lock_timeout = {}").format(LOCK_MS_MAX))
-            query = sql.SQL(QUERIES["attached_with_rows"]).format(sql.SQL(name))
-            row = conn.execute(query, {"attached": attached}).fetchone()
+            row = conn.execute(sql.SQL(QUERIES["has_rows"]).format(sql.SQL(name))).fetchone()
     except psycopg.Error:
         # Locked, or not ours to read: then it is copied, which waits or says what is missing.
         return True
