@@ -3,8 +3,9 @@
     check ─ claim the lake ─┬─ prepare the source ─ capture ─┬─ copy what must be copied, beside the stream
                             └─ Spark, if it will be needed   └─ publish, cut, publish, cut, …
 
-Every step is safe to die in: the next run finds what is there and continues. Copies are made in a thread; everything
-that is decided is decided in the thread that calls `run`.
+Every step is safe to die in: the next run finds what is there and continues. So does this one, where the source has
+lost changes and may be copied again, or has moved: it begins once more. Copies are made in a thread; everything that is
+decided is decided in the thread that calls `run`.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from tailrace.connector._order import order_of
 from tailrace.connector._orders import Orders
 from tailrace.connector._pace import Pace
 from tailrace.connector._preflight import require_ready
+from tailrace.connector._rechecks import Rechecks
 from tailrace.connector._signals import SignalDesk
 from tailrace.connector._spark import lazy_spark, needs_spark
 from tailrace.connector._upkeep import Upkeep
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
 from tailrace.connector.messages import messages_to
-from tailrace.errors import GapError, ResyncError, TailraceError, TransientError
+from tailrace.errors import GapError, MovedError, ResyncError, TailraceError, TransientError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.log.reader import LogReader
@@ -44,7 +46,7 @@ from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
-from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source, SourceTable
 from tailrace.spark.session import LazySession, require_startable
 
@@ -72,15 +74,23 @@ class Run:
         self._control = control
         self._tell = tell
         self._given_spark = spark
+        self._rechecks = Rechecks(settings.snapshot_mode)
+
+    def run(self) -> None:
+        """Until told to stop, or with `once` until caught up. Raises what is not one table's error."""
+        while True:
+            try:
+                return self._run()
+            except (GapError, MovedError) as error:
+                self._rechecks.take(error)
+
+    def _run(self) -> None:
         self._look_due = 0.0
         self._told_state: ConnectorState | None = None
         self._publish_due = -math.inf
         self._acknowledged = 0
         self._target: int | None = None
         self._final_seq: int | None = None
-
-    def run(self) -> None:
-        """Until told to stop, or with `once` until caught up. Raises what is not one table's error."""
         with ExitStack() as stack:
             try:
                 self._open(stack)
@@ -156,13 +166,14 @@ class Run:
 
         end = self._resume()
         try:
+            self._rechecks.raise_gap()
             claim = self._source.require_continuity(record.claim, end)
             if claim != record.claim:
                 record = replace(record, claim=claim)
                 self._home.store_source(record)
             look(record)
         except GapError as error:
-            if self._settings.snapshot_mode is not SnapshotMode.WHEN_NEEDED or end is None:
+            if end is None or not self._rechecks.may_copy(end):
                 raise
             records = {t: r for t, r in self._book.records.items() if r.state in (TableState.LIVE, *COPYING)}
             self._book.set({table: resynced(each, error.message) for table, each in records.items()})

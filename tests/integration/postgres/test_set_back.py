@@ -1,4 +1,4 @@
-"""A server, or a slot, that is set back to an earlier state: nothing is left out in silence, and nothing comes twice."""
+"""A server or a slot that is set back to an earlier state: nothing is left out in silence, and nothing comes twice."""
 
 from __future__ import annotations
 
@@ -138,4 +138,3 @@ def test_a_slot_that_was_moved_back_sends_again_what_the_log_has_and_that_change
     server.run(f"select pg_drop_replication_slot('{slot}')", copy.format("earlier", slot))
     logged(server, source, claim, tmp_path / "log", "insert into t values (3)")
     assert ids(source, tmp_path / "log") == [1, 2, 3]
-

@@ -12,12 +12,13 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 import psycopg
 import pyarrow as pa
 from psycopg import pq, sql
 
-from tailrace.errors import DefiniteError, TransientError
+from tailrace.errors import DefiniteError, MovedError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.log.writer import LogBlockedError, LogHeldError, LogWriter
 from tailrace.model.kind import Kind
@@ -30,7 +31,8 @@ from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions, plugin_o
 from tailrace.source.postgres._publication import find_publication
 from tailrace.source.postgres._receiver import Inbox, Receiver
 from tailrace.source.postgres._replay import Replay
-from tailrace.source.postgres._slot import require_continuity, require_slot, slot_holder
+from tailrace.source.postgres._slot import require_continuity, require_slot
+from tailrace.source.postgres._slot_holder import Holder, is_at_work
 from tailrace.source.postgres._stream import Known, StreamEncoder
 from tailrace.source.postgres._timeline import require_same_timeline, require_wal
 
@@ -72,12 +74,12 @@ class TooLargeError(TransientError):
 def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
     """Capture until told to stop. Connects again for ever on transient errors, and reports them."""
     pause_seconds = 0.5
-    options = stream.options
+    options, holder = stream.options, Holder()
     while not control.stopping.is_set():
         started = time.monotonic()
         try:
             with explained(stream.dsn):
-                _stream(replace(stream, options=options), writer, control)
+                _stream(replace(stream, options=options), writer, control, holder)
         except TooLargeError as error:
             # The server keeps open transactions on its own disk until they commit. Asked for again with the next.
             control.report(error.message)
@@ -90,7 +92,7 @@ def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
             pause_seconds = min(pause_seconds * 2, RETRY_SECONDS_MAX)
 
 
-def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
+def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: Holder) -> None:
     # A connection that streams takes no more commands, not even the commit that `with` would send.
     with connect(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
         identity = identify(conn)
@@ -110,13 +112,17 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
             confirmed = require_continuity(catalog_conn, stream.slot, end)
             if max(confirmed, begin) <= writer.last_commit.ordinal:
                 replay = Replay(writer.last_commit)
-        _start_replication(conn, catalog_conn, stream, begin)
+        _start_replication(conn, catalog_conn, stream, begin, holder)
         control.report("")
         known = Known(writer.last_commit.ordinal, writer.prepared, writer.head.ordinal, replay)
         encoder = StreamEncoder(known, lambda each: describe_announced(catalog_conn, each, stream.text_columns))
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
         receiver = Receiver(
-            conn, inbox, lambda: 0 if replay.is_awaited else writer.head.ordinal, lambda: control.is_paused
+            conn,
+            inbox,
+            lambda: 0 if replay.is_awaited else writer.head.ordinal,
+            lambda: control.is_paused,
+            partial(is_at_work, stream.dsn, conn.info.backend_pid),
         )
         receiver.start()
         try:
@@ -139,7 +145,7 @@ def _require_publications(conn: psycopg.Connection, names: tuple[str, ...]) -> N
     """Since Postgres 18 a server that misses a publication sends nothing and does not say so."""
     for number, name in enumerate(names):
         if find_publication(conn, name, inserts=number > 0) is None:
-            raise DefiniteError(
+            raise MovedError(
                 f"publication {name} is gone: the server sends no more changes",
                 "run the same command again: it makes the publication and copies again what was not sent",
             )
@@ -202,7 +208,9 @@ def _moves(batch: pa.RecordBatch, writer: LogWriter) -> bool:
     return bool((kinds != Kind.KEEPALIVE).any() or batch.column("ordinal").to_numpy().max() > writer.head.ordinal)
 
 
-def _start_replication(conn: psycopg.Connection, catalog_conn: psycopg.Connection, stream: Stream, lsn: Lsn) -> None:
+def _start_replication(
+    conn: psycopg.Connection, catalog_conn: psycopg.Connection, stream: Stream, lsn: Lsn, holder: Holder
+) -> None:
     options = plugin_options(conn.info.server_version, stream.options, stream.publications)
     listed = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.SQL(name), sql.Literal(options[name])) for name in options)
     command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} ({})").format(
@@ -215,8 +223,7 @@ def _start_replication(conn: psycopg.Connection, catalog_conn: psycopg.Connectio
     reason = " ".join((result.error_message or b"").decode(errors="replace").split())
     state = result.error_field(pq.DiagnosticField.SQLSTATE)
     if state == _IN_USE:
-        holder = slot_holder(catalog_conn, stream.slot)
-        raise TransientError(f"slot {stream.slot} is held by {holder}", "stop it, or wait until it ends")
+        raise holder.problem(catalog_conn, stream.slot)
     if state is None or state[:2] in _TRANSIENT_CLASSES:
         raise TransientError(f"cannot stream from slot {stream.slot}: {reason}")
     require_slot(catalog_conn, stream.slot, lsn)

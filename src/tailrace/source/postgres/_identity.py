@@ -26,7 +26,7 @@ class Identity:
     system_identifier: str
     timeline: int
     database: str
-    end: Lsn = Lsn(0)
+    end: Lsn
     """Up to where its WAL is safe."""
 
     @property

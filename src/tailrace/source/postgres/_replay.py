@@ -8,8 +8,8 @@ what we had confirmed:
     the server   ... t7 ... S  x1 ...... x2 ...        nothing at L, or another commit
 
 So we ask for everything from L on, not from E. Where the slot was confirmed up to L at most, t8 must come again, as the
-first commit, with the same time. Where it was confirmed further, nothing that the log has came after S, and all that the
-log lacks is sent. Nothing is confirmed before that is known: a slot that moved on would no longer tell.
+first commit, with the same time. Where it was confirmed further, nothing that the log has came after S, and all that
+the log lacks is sent. Nothing is confirmed before that is known: a slot that moved on would no longer tell.
 """
 
 from __future__ import annotations

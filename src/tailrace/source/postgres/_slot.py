@@ -34,6 +34,10 @@ _REASONS = {
         "the server ran with another wal_level for a while",
         "keep wal_level = logical, on the primary too",
     ),
+    "conflict": (
+        "the server removed catalog rows that are needed to read its WAL, or its primary ran with another wal_level",
+        "alter system set hot_standby_feedback = on; on this standby, then select pg_reload_conf();",
+    ),
     "idle_timeout": (
         "it was not read for longer than the server allows",
         "alter system set idle_replication_slot_timeout = 0; select pg_reload_conf();",
@@ -114,12 +118,20 @@ def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
             f"let nothing drop it; {REPAIR}",
         )
     if slot.wal_status == "lost":
-        reason, remedy = _REASONS[slot.invalidation_reason or "wal_removed"]
+        reason, remedy = why_lost(slot.invalidation_reason)
         raise GapError(
             f"replication slot {name} was invalidated: {reason}; changes since {end} cannot be read any more",
             f"{remedy} then {REPAIR}",
         )
     return slot.confirmed_flush_lsn
+
+
+def why_lost(reason: str | None) -> tuple[str, str]:
+    """Why the server gave up a slot, and what keeps it from doing so again. A server that is newer than we are may
+    have other reasons."""
+    return _REASONS.get(
+        reason or "wal_removed", (f"the server's reason is {reason}", "see what its log says of the slot;")
+    )
 
 
 def require_continuity(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
@@ -140,12 +152,6 @@ def require_slot_name(name: str) -> None:
         raise DefiniteError(
             f"{name!r} cannot be a slot's name", "use up to 63 lowercase letters, digits and underscores"
         )
-
-
-def slot_holder(conn: psycopg.Connection, name: str) -> str:
-    """Who reads from a slot that is in use, in words."""
-    row = conn.execute(QUERIES["slot_holder"], {"slot": name}).fetchone()
-    return "another process" if row is None else f"process {row[0]} of the server ({row[1]} from {row[2]})"
 
 
 def create_slot(dsn: str, name: str, waiter: Waiter, *, failover: bool = False) -> Lsn:
