@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Mapping
 
 from tailrace.errors import DefiniteError, GapError
+from tailrace.lake.home import LakeHome
 from tailrace.model.position import SourcePosition
 from tailrace.settings import SnapshotMode
 
@@ -38,6 +40,15 @@ class Rechecks:
         self._times.append(time.monotonic())
         self._gap = error if isinstance(error, GapError) else None
         logger.warning("the run begins again", extra={"reason": error.message})
+
+    def compare(self, home: LakeHome, identity: Mapping[str, str]) -> None:
+        """A definite error if the lake is of another source, unless every table may be copied again because of that."""
+        try:
+            home.require_identity(identity)
+        except GapError as error:
+            if self._mode is not SnapshotMode.WHEN_NEEDED or self._copied_at is not None:
+                raise
+            self._gap = error
 
     def raise_gap(self) -> None:
         """What the beginning before ended with, if changes were lost."""

@@ -41,6 +41,7 @@ from tailrace.connector.messages import messages_to
 from tailrace.errors import GapError, MovedError, ResyncError, TailraceError, TransientError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
+from tailrace.log.adoption import adopt
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
@@ -117,7 +118,7 @@ class Run:
         stack.enter_context(home.locked())
         self._control.home = home
         stack.enter_context(messages_to(home.messages))
-        home.require_identity(identity)
+        self._rechecks.compare(home, identity)
         self._book = TableBook(home, self._tell)
         settings = self._settings = take_up(home, source, self._book, settings)
         record = self._claim(home, dict(identity))
@@ -127,7 +128,7 @@ class Run:
         self._desk = SignalDesk(home, settings.signal_file, _signal_table(settings), source.decode)
         stack.callback(self._desk.close)
         self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
-        record = self._look_first(record, chosen)
+        record = self._look_first(replace(record, identity=dict(identity)), chosen)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
         self._parts = LakeParts(spark, home, format_named(record.format), type(source))
@@ -178,6 +179,7 @@ class Run:
             records = {t: r for t, r in self._book.records.items() if r.state in (TableState.LIVE, *COPYING)}
             self._book.set({table: resynced(each, error.message) for table, each in records.items()})
             record = replace(record, claim=self._source.restart(record.claim, end))
+            adopt(self._home.log, record.identity)
             self._home.store_source(record)
             look(record)
         return record

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from demo.embedded import EmbeddedPostgres
 from tests.integration.lake.equality import assert_equal, execute
+from tests.integration.postgres.test_set_back import Server
 from tests.running import running, sync_once
 
 from tailrace.errors import GapError
@@ -88,3 +89,50 @@ def test_a_running_connector_repairs_what_a_dropped_slot_and_a_dropped_publicati
         run.wait_for_state(TABLE, TableState.LIVE, copy=3)
         run.catch_up()
     assert_equal(database, settings.lake, TABLE)
+
+
+@pytest.fixture
+def own() -> Iterator[Server]:
+    with TemporaryDirectory(prefix="tailrace-") as folder, EmbeddedPostgres(Path(folder) / "data") as embedded:
+        yield Server(embedded)
+
+
+def test_a_lake_is_repaired_on_a_server_that_was_set_back_and_nothing_of_the_lost_history_is_left_in_it(
+    own: Server, settings: ConnectorSettings
+) -> None:
+    own.run(MADE)
+    dsn = own.embedded.dsn()
+    assert sync_once(settings, source_of(dsn)) == LIVE
+    own.keep()
+    own.run("create table more (id int); insert into more select n from generate_series(1, 9999) n")
+    for number in range(20):
+        own.run(f"insert into a values ({100 + number}, 'never happened')", f"delete from a where id = {number}")
+    assert sync_once(settings, source_of(dsn), None) == {**LIVE, "public.more": TableState.ERRORED}
+    own.put_back()
+    own.run("update a set v = 'other' where id between 20 and 30")
+    needed = replace(settings, snapshot_mode=SnapshotMode.WHEN_NEEDED)
+    for script in ("select 1", "update a set v = 'later' where id > 40", "alter table a add x int default 5"):
+        own.run(script)
+        assert sync_once(needed, source_of(dsn))[TABLE] is TableState.LIVE
+        assert_equal(dsn, settings.lake, TABLE)
+    record = LakeHome(settings.lake).tables.load()[LakeHome(settings.lake).table_named("a")]
+    assert record.copy == 3, "once after the gap, once after the default"
+
+
+def test_a_lake_is_repaired_on_another_server_that_took_the_place_of_its_own(
+    own: Server, database: str, settings: ConnectorSettings
+) -> None:
+    execute(database, "create table a (id int primary key, v text); insert into a values (1, 'theirs')")
+    moved = database.rsplit("/", 1)[1]
+    assert sync_once(settings, source_of(database)) == LIVE
+    own.run(f"create database {moved}")
+    dsn = own.embedded.dsn(moved)
+    execute(dsn, MADE)
+    with pytest.raises(GapError, match="of another server") as caught:
+        sync_once(settings, source_of(dsn))
+    assert "--snapshot-mode when_needed" in (caught.value.hint or "")
+    needed = replace(settings, snapshot_mode=SnapshotMode.WHEN_NEEDED)
+    for script in ("select 1", "update a set v = 'later' where id > 40"):
+        execute(dsn, script)
+        assert sync_once(needed, source_of(dsn)) == LIVE
+        assert_equal(dsn, settings.lake, TABLE)

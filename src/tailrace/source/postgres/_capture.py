@@ -25,6 +25,7 @@ from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
 from tailrace.source.postgres._announced import describe_announced
 from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
+from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import identify, require_identity
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions, plugin_options
@@ -58,8 +59,7 @@ class Stream:
     publications: tuple[str, ...]
     """The one that sends every kind of change, then the one for inserts, if there is one."""
     timeline: int
-    gap_from: int | None = None
-    """Where the log ended when it was known that what follows is lost: every table is copied again since."""
+    history: History = FIRST
     skip_to: int = 0
     """Nothing that committed before this is taken, also where the log ends earlier."""
     text_columns: tuple[str, ...] = ()
@@ -97,30 +97,30 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
     with connect(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
         identity = identify(conn)
         require_identity(writer.identity, identity)
-        require_same_timeline(conn, stream.timeline, identity, Lsn(writer.head.ordinal))
+        require_same_timeline(conn, stream.timeline, identity, stream.history.lsn(writer.head.ordinal))
         # What the last connection brought of open transactions is void, and all it brought of others is durable before
         # it is said where the log ends.
         writer.abandon_active()
         if not _flush(writer, control):
             return
         failpoint("capture.abandoned")
-        require_wal(identity, Lsn(writer.head.ordinal))
-        begin = _beginning(stream, writer)
-        replay = Replay()
-        if writer.head.ordinal != stream.gap_from:
-            end = Lsn(max(writer.head.ordinal, stream.skip_to))
+        require_wal(identity, stream.history.lsn(writer.head.ordinal))
+        known, begin = _known(stream, writer), _beginning(stream, writer)
+        if writer.head.ordinal != stream.history.gap_from:
+            end = stream.history.lsn(max(writer.head.ordinal, stream.skip_to))
             confirmed = require_continuity(catalog_conn, stream.slot, end)
-            if max(confirmed, begin) <= writer.last_commit.ordinal:
-                replay = Replay(writer.last_commit)
+            if max(confirmed, begin) <= known.last_commit_ordinal:
+                last = replace(writer.last_commit, ordinal=known.last_commit_ordinal)
+                known = replace(known, replay=Replay(last))
         _start_replication(conn, catalog_conn, stream, begin, holder)
         control.report("")
-        known = Known(writer.last_commit.ordinal, writer.prepared, writer.head.ordinal, replay)
-        encoder = StreamEncoder(known, lambda each: describe_announced(catalog_conn, each, stream.text_columns))
+        described = partial(describe_announced, catalog_conn, text_columns=stream.text_columns, history=stream.history)
+        encoder = StreamEncoder(known, described)
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
         receiver = Receiver(
             conn,
             inbox,
-            lambda: 0 if replay.is_awaited else writer.head.ordinal,
+            lambda: 0 if known.replay.is_awaited else stream.history.lsn(writer.head.ordinal),
             lambda: control.is_paused,
             partial(is_at_work, stream.dsn, conn.info.backend_pid),
         )
@@ -138,7 +138,15 @@ def _beginning(stream: Stream, writer: LogWriter) -> Lsn:
     """Where to ask the server to begin: at the last commit that the log has, not where the log ends. What `Replay` says
     of a server that was set back is why. It sends nothing twice unless its slot is confirmed no further."""
     after_prepared = max((ordinal + 1 for ordinal in writer.prepared.values()), default=0)
-    return Lsn(max(writer.last_commit.ordinal, after_prepared, stream.gap_from or 0, stream.skip_to))
+    ordinals = writer.last_commit.ordinal, after_prepared, stream.history.gap_from or 0, stream.skip_to
+    return stream.history.lsn(max(ordinals))
+
+
+def _known(stream: Stream, writer: LogWriter) -> Known:
+    """In the server's own positions."""
+    lsn = stream.history.lsn
+    prepared = {xid: int(lsn(ordinal)) for xid, ordinal in writer.prepared.items() if lsn(ordinal)}
+    return Known(lsn(writer.last_commit.ordinal), prepared, lsn(writer.head.ordinal), history=stream.history)
 
 
 def _require_publications(conn: psycopg.Connection, names: tuple[str, ...]) -> None:

@@ -20,6 +20,7 @@ import psycopg
 from psycopg import sql
 
 from tailrace.source.postgres._catalog import TableInfo
+from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
 from tailrace.source.postgres._types import RULE, RULE_TEXT_ARRAYS
@@ -78,7 +79,7 @@ class Definition:
     """A table's definition at one moment."""
 
     at: int
-    """An LSN: what was committed before it is in."""
+    """An ordinal: what was committed before it is in."""
     attributes: tuple[Attribute, ...]
     files: Mapping[str, int]
     """By oid of the table or leaf partition: the file of its rows."""
@@ -130,6 +131,15 @@ class Definition:
         return {each.number: each for each in self.attributes if not each.is_dropped}
 
 
+@dataclass(frozen=True)
+class Sending:
+    """How some tables are sent."""
+
+    publication: str
+    inserts: bool
+    """Their updates and deletes are not."""
+
+
 def types_of(info: TableInfo, known: Definition | None) -> Types:
     """How a table's lake types are chosen: for a copy that is there, by the rule that it was made with."""
     text = tuple(column.number for column in info.columns if column.is_text)
@@ -141,7 +151,9 @@ def renewed(definition: Definition) -> Definition:
     return replace(definition, types=replace(definition.types, rule=RULE))
 
 
-def read_columns(conn: psycopg.Connection, keys: Mapping[int, Collection[str]]) -> dict[int, Definition]:
+def read_columns(
+    conn: psycopg.Connection, keys: Mapping[int, Collection[str]], history: History = FIRST
+) -> dict[int, Definition]:
     """What the stream needs of some tables' definitions, by oid; `keys` has each table's identifying columns."""
     row = conn.execute(QUERIES["read_at"]).fetchone()
     assert row is not None
@@ -159,7 +171,7 @@ def read_columns(conn: psycopg.Connection, keys: Mapping[int, Collection[str]]) 
             toasts[relation] = toast
     return {
         relation: Definition(
-            at=int(at),
+            at=history.ordinal(at),
             attributes=tuple(attributes[relation]),
             files=files[relation],
             toast=toasts.get(relation, 0),
@@ -172,17 +184,15 @@ def read_columns(conn: psycopg.Connection, keys: Mapping[int, Collection[str]]) 
 
 def read_definitions(
     conn: psycopg.Connection,
-    publication: str,
+    sending: Sending,
     keys: Mapping[int, Collection[str]],
     known: Mapping[int, Definition],
     types: Mapping[int, Types],
-    *,
-    inserts: bool = False,
+    history: History = FIRST,
 ) -> dict[int, Definition]:
-    """The whole definitions of some tables, with these types; the `known` one where nothing has moved since. With
-    `inserts`, of tables that the publication sends no updates and deletes of."""
-    parameters = {"oids": list(keys), "publication": publication}
-    found = read_columns(conn, keys)
+    """The whole definitions of some tables, with these types; the `known` one where nothing has moved since."""
+    parameters = {"oids": list(keys), "publication": sending.publication}
+    found = read_columns(conn, keys, history)
     values: dict[int, dict[str, str]] = defaultdict(dict)
     for relation, name, text in conn.execute(QUERIES["label_and_attribute"], parameters):
         values[relation][name] = text
@@ -191,7 +201,7 @@ def read_definitions(
     if conn.info.server_version >= NAMESPACES_SINCE:
         namespaces = dict(conn.execute(QUERIES["sent_namespaces"], parameters).fetchall())
     partitions = _partitions(conn, parameters, known)
-    rewrites: dict[int, int] = dict(conn.execute(QUERIES["rewrites"], parameters).fetchall()) if inserts else {}
+    rewrites: dict[int, int] = dict(conn.execute(QUERIES["rewrites"], parameters).fetchall()) if sending.inserts else {}
     whole = {}
     for relation, definition in found.items():
         rule, listed = sent.get(relation, ("", None))

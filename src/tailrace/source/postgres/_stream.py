@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres._announced import Described
+from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._messages import (
     POSTGRES_EPOCH_US,
@@ -70,6 +71,8 @@ class Known:
     received_ordinal: int = 0
     """Messages that belong to no transaction are in the log up to here."""
     replay: Replay = field(default_factory=Replay)
+    history: History = FIRST
+    """What ordinals are of. The others here are LSNs of it."""
 
 
 class StreamEncoder:
@@ -81,6 +84,7 @@ class StreamEncoder:
         self._prepared = dict(known.prepared)
         self._received_ordinal = known.received_ordinal
         self._replay = known.replay
+        self._history = known.history
         self._describe = describe
         self._streamed: dict[int, list[tuple[int, Relation]]] = {}
         """The open streamed transactions, and which shapes each announced that are not settled."""
@@ -99,7 +103,7 @@ class StreamEncoder:
 
     def encode(self, messages: Sequence[bytes]) -> pa.RecordBatch:
         """The records of `messages`, in order."""
-        self._records = records = RecordList(messages)
+        self._records = records = RecordList(messages, self._history)
         tags = records.heads.tags.tolist()
         start = 0
         for row in records.heads.rare:
@@ -242,7 +246,8 @@ class StreamEncoder:
             raise malformed("C")
         self._replay.committed(commit_lsn, time + POSTGRES_EPOCH_US)
         if not self._is_skipped:
-            payload = _COMMIT_RECORD.pack(commit_lsn, end_lsn, time + POSTGRES_EPOCH_US)
+            ordinals = self._history.ordinal(commit_lsn), self._history.ordinal(end_lsn)
+            payload = _COMMIT_RECORD.pack(*ordinals, time + POSTGRES_EPOCH_US)
             self._records.add(lsn, self._xid, Kind.COMMIT, payload)
             self._last_commit_ordinal = commit_lsn
         self._leave_block()
@@ -252,7 +257,9 @@ class StreamEncoder:
         if commit is None or commit.position.ordinal <= self._last_commit_ordinal:
             self._records.add(_lsn(message), xid, Kind.ROLLBACK)
         else:
-            self._records.add(_lsn(message), xid, Kind.COMMIT, commit.to_bytes())
+            at = replace(commit.position, ordinal=self._history.ordinal(commit.position.ordinal))
+            logged = Commit(at, self._history.ordinal(commit.end_ordinal))
+            self._records.add(_lsn(message), xid, Kind.COMMIT, logged.to_bytes())
             self._last_commit_ordinal = commit.position.ordinal
 
     def _abort(self, message: bytes, xid: int, sub_xid: int) -> None:
