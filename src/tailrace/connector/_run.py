@@ -3,8 +3,9 @@
     check ─ claim the lake ─┬─ prepare the source ─ capture ─┬─ copy what must be copied, beside the stream
                             └─ Spark, if it will be needed   └─ publish, cut, publish, cut, …
 
-Every step is safe to die in: the next run finds what is there and continues. Copies are made in a thread; everything
-that is decided is decided in the thread that calls `run`.
+Every step is safe to die in: the next run finds what is there and continues. So does this one, where the source has
+lost changes and may be copied again, or has moved: it begins once more. Copies are made in a thread; everything that is
+decided is decided in the thread that calls `run`.
 """
 
 from __future__ import annotations
@@ -30,21 +31,23 @@ from tailrace.connector._order import order_of
 from tailrace.connector._orders import Orders
 from tailrace.connector._pace import Pace
 from tailrace.connector._preflight import require_ready
+from tailrace.connector._rechecks import Rechecks
 from tailrace.connector._signals import SignalDesk
 from tailrace.connector._spark import lazy_spark, needs_spark
 from tailrace.connector._upkeep import Upkeep
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
 from tailrace.connector.messages import messages_to
-from tailrace.errors import GapError, ResyncError, TailraceError, TransientError
+from tailrace.errors import GapError, MovedError, ResyncError, TailraceError, TransientError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
+from tailrace.log.adoption import adopt
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
-from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source, SourceTable
 from tailrace.spark.session import LazySession, require_startable
 
@@ -72,15 +75,23 @@ class Run:
         self._control = control
         self._tell = tell
         self._given_spark = spark
+        self._rechecks = Rechecks(settings.snapshot_mode)
+
+    def run(self) -> None:
+        """Until told to stop, or with `once` until caught up. Raises what is not one table's error."""
+        while True:
+            try:
+                return self._run()
+            except (GapError, MovedError) as error:
+                self._rechecks.take(error)
+
+    def _run(self) -> None:
         self._look_due = 0.0
         self._told_state: ConnectorState | None = None
         self._publish_due = -math.inf
         self._acknowledged = 0
         self._target: int | None = None
         self._final_seq: int | None = None
-
-    def run(self) -> None:
-        """Until told to stop, or with `once` until caught up. Raises what is not one table's error."""
         with ExitStack() as stack:
             try:
                 self._open(stack)
@@ -107,7 +118,7 @@ class Run:
         stack.enter_context(home.locked())
         self._control.home = home
         stack.enter_context(messages_to(home.messages))
-        home.require_identity(identity)
+        self._rechecks.compare(home, identity)
         self._book = TableBook(home, self._tell)
         settings = self._settings = take_up(home, source, self._book, settings)
         record = self._claim(home, dict(identity))
@@ -117,7 +128,7 @@ class Run:
         self._desk = SignalDesk(home, settings.signal_file, _signal_table(settings), source.decode)
         stack.callback(self._desk.close)
         self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
-        record = self._look_first(record, chosen)
+        record = self._look_first(replace(record, identity=dict(identity)), chosen)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
         self._parts = LakeParts(spark, home, format_named(record.format), type(source))
@@ -156,17 +167,19 @@ class Run:
 
         end = self._resume()
         try:
+            self._rechecks.raise_gap()
             claim = self._source.require_continuity(record.claim, end)
             if claim != record.claim:
                 record = replace(record, claim=claim)
                 self._home.store_source(record)
             look(record)
         except GapError as error:
-            if self._settings.snapshot_mode is not SnapshotMode.WHEN_NEEDED or end is None:
+            if end is None or not self._rechecks.may_copy(end):
                 raise
             records = {t: r for t, r in self._book.records.items() if r.state in (TableState.LIVE, *COPYING)}
             self._book.set({table: resynced(each, error.message) for table, each in records.items()})
             record = replace(record, claim=self._source.restart(record.claim, end))
+            adopt(self._home.log, record.identity)
             self._home.store_source(record)
             look(record)
         return record

@@ -14,8 +14,6 @@ from tailrace.errors import TransientError
 
 RETRY_SECONDS = 1.0
 RETRY_SECONDS_MAX = 60.0
-FAILURES_MAX = 3
-"""So often in a row a copy may fail with a transient error before it is given up."""
 PATIENCE_SECONDS = 60.0
 """So long cuts wait for a table."""
 

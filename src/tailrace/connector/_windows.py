@@ -30,7 +30,6 @@ from tailrace.connector._reading import (
     await_log,
     beside,
 )
-from tailrace.connector._trouble import FAILURES_MAX
 from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint

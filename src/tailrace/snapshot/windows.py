@@ -165,8 +165,8 @@ class WindowReader:
         folder = self._folder / str(self._number)
         begun = time.monotonic()
         try:
-            for each in (self._folder, folder):
-                each.mkdir(0o700, exist_ok=True)
+            for path in (self._folder, folder):
+                path.mkdir(0o700, exist_ok=True)
             with self._source.window(waiting) as point:
                 group = Group(point, folder)
                 self._read(group, wanted[:TABLES_MAX])

@@ -197,6 +197,23 @@ def test_sessions_that_do_anything_at_once_are_played_back_as_they_committed(
     assert any(streamed(capture.log))
 
 
+@pytest.mark.parametrize("protocol", [1, 3])
+def test_sessions_that_do_anything_at_once_are_played_back_alike_by_the_other_protocols(
+    conn: psycopg.Connection, dsn: str, tmp_path: Path, protocol: int
+) -> None:
+    conn.execute("create table t (id int primary key, body text); create table u (id int primary key, body text)")
+    source = PostgresSource(f"{dsn}{AT_ONCE}", stream={"protocol_max": protocol})
+    claim = source.claim(None)
+    source.prepare(claim, [T, U], None)
+    with Capture(source, claim, tmp_path / "log") as capture:
+        wait_until(lambda: capture.is_streaming)
+        with ExitStack() as stack:
+            act_at_random([stack.enter_context(psycopg.connect(dsn)) for _ in range(4)], random.Random(protocol))
+        reaches_now(capture, source)
+    assert_same(conn, source, tmp_path / "log")
+    assert any(streamed(tmp_path / "log")) == (protocol > 1)
+
+
 def cut_off(conn: psycopg.Connection, slot: str) -> None:
     found = conn.execute("select active_pid from pg_replication_slots where slot_name = %s", [slot]).fetchone()
     assert found is not None

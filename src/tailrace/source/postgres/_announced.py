@@ -17,6 +17,7 @@ import psycopg
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres._catalog import declared_types, identity_keys, primary_key, schema_from_relation
 from tailrace.source.postgres._definition import Definition, read_columns
+from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._messages import Relation
 from tailrace.source.postgres._verdict import UNCLEAR, numbers_of
 
@@ -30,9 +31,11 @@ class Described:
     """It is the one that every session sees."""
 
 
-def describe_announced(conn: psycopg.Connection, relation: Relation, text_columns: Sequence[str] = ()) -> Described:
+def describe_announced(
+    conn: psycopg.Connection, relation: Relation, text_columns: Sequence[str] = (), history: History = FIRST
+) -> Described:
     """The shape that a relation message announces, of a transaction that may be open."""
-    schema = describe_relation(conn, relation, text_columns)
+    schema = describe_relation(conn, relation, text_columns, history)
     keys = identity_keys(conn, [relation.oid])
     definition = read_columns(conn, keys).get(relation.oid)
     return Described(schema, definition is not None and _is_settled(relation, definition, keys[relation.oid]))
@@ -49,13 +52,15 @@ def _is_settled(relation: Relation, definition: Definition, key: frozenset[str])
     return sent == stored and (relation.replica_identity == "f" or marked == key)
 
 
-def describe_relation(conn: psycopg.Connection, relation: Relation, text_columns: Sequence[str] = ()) -> TableSchema:
+def describe_relation(
+    conn: psycopg.Connection, relation: Relation, text_columns: Sequence[str] = (), history: History = FIRST
+) -> TableSchema:
     """The shape a relation message announces, with its table's definition as it is now; without one if the table is
     gone. `text_columns` are patterns for columns that a person wants as text."""
     types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
     key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
     schema = schema_from_relation(relation, types, key, text_columns)
-    definition = read_columns(conn, identity_keys(conn, [relation.oid])).get(relation.oid)
+    definition = read_columns(conn, identity_keys(conn, [relation.oid]), history).get(relation.oid)
     if definition is None:
         return schema
     numbers = numbers_of(schema.names, definition.attributes)

@@ -24,6 +24,8 @@ from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
 from tailrace.source.postgres._waiting import Waiter, lock_holders
 
 QUERIES = load("replication.sql")
+ROOTS_SINCE = 130000
+"""The server's version from which on partitioned tables can be published."""
 _VIA_ROOT = "with (publish_via_partition_root = true)"
 _INSERTS_VIA_ROOT = "with (publish = 'insert, truncate', publish_via_partition_root = true)"
 
@@ -143,7 +145,7 @@ class _Order:
 
 def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo], done: Ensured) -> None:
     """Publish the tables; where the server wants their owner for that, those that the user owns."""
-    statement = _statement(order, tables)
+    statement = _statement(order, tables, has_roots=conn.info.server_version >= ROOTS_SINCE)
     try:
         order.waiter.run(conn, statement, lock_holders("publishing the tables"))
     except psycopg.errors.InsufficientPrivilege as error:
@@ -162,11 +164,13 @@ def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo
         done.added += [info.table for info in tables]
 
 
-def _statement(order: _Order, tables: Sequence[TableInfo]) -> sql.Composed:
+def _statement(order: _Order, tables: Sequence[TableInfo], *, has_roots: bool) -> sql.Composed:
     name, listed = sql.Identifier(order.name), _listed([info.table for info in tables])
     if order.is_new:
         chosen = sql.SQL("for table {}").format(listed) if tables else sql.SQL("")
         how = sql.SQL(_INSERTS_VIA_ROOT if order.inserts else _VIA_ROOT)
+        if not has_roots:
+            how = sql.SQL("with (publish = 'insert, truncate')" if order.inserts else "")
         return sql.SQL("create publication {} {} {}").format(name, chosen, how)
     return sql.SQL("alter publication {} add table {}").format(name, listed)
 

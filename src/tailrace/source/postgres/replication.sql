@@ -1,6 +1,9 @@
 -- slot: what the server knows of one logical slot
-select database, plugin, active_pid, confirmed_flush_lsn::text, wal_status, slot_type, current_database(),
-       restart_lsn::text, to_jsonb(s) ->> 'invalidation_reason'
+select database, plugin, active_pid, confirmed_flush_lsn::text, to_jsonb(s) ->> 'wal_status', slot_type, current_database(),
+       restart_lsn::text,
+       coalesce(
+         to_jsonb(s) ->> 'invalidation_reason', case when (to_jsonb(s) ->> 'conflicting')::boolean then 'conflict' end
+       )
 from pg_replication_slots s
 where slot_name = %(slot)s;
 
@@ -10,15 +13,22 @@ from pg_logical_slot_peek_binary_changes(
   %(slot)s, %(upto)s::pg_lsn, %(limit)s, 'proto_version', '1', 'publication_names', %(publications)s
 );
 
--- slot_holder: who reads from a slot
-select a.pid, coalesce(nullif(a.application_name, ''), 'without a name'), coalesce(a.client_addr::text, 'a socket')
+-- slot_holder: who reads from a slot, and when that client last answered
+select a.pid, coalesce(nullif(a.application_name, ''), 'without a name'), coalesce(a.client_addr::text, 'a socket'),
+       clock_timestamp(), r.reply_time
 from pg_replication_slots s
 join pg_stat_activity a on a.pid = s.active_pid
+left join pg_stat_replication r on r.pid = s.active_pid
 where s.slot_name = %(slot)s;
 
+-- is_at_work: whether a process waits neither for its client nor for something to do
+select coalesce(wait_event_type, '') not in ('Client', 'Activity')
+from pg_stat_activity
+where pid = %(pid)s;
+
 -- publication: whether a publication sends inserts and truncates, updates, deletes, and partitions as their table
-select pubinsert and pubtruncate, pubupdate, pubdelete, pubviaroot
-from pg_publication
+select pubinsert and pubtruncate, pubupdate, pubdelete, coalesce((to_jsonb(p) ->> 'pubviaroot')::boolean, true)
+from pg_publication p
 where pubname = %(publication)s;
 
 -- publication_tables: the tables that a publication names; the server's own view waits for whoever locks one
@@ -26,14 +36,14 @@ select n.nspname, c.relname,
        to_jsonb(r) ->> 'prqual' is not null or to_jsonb(r) ->> 'prattrs' is not null as is_partial
 from pg_publication p
 join pg_publication_rel r on r.prpubid = p.oid
-join pg_class c on c.oid = r.prrelid and (c.relkind = 'r' or p.pubviaroot)
+join pg_class c on c.oid = r.prrelid and (c.relkind = 'r' or (to_jsonb(p) ->> 'pubviaroot')::boolean)
 join pg_namespace n on n.oid = c.relnamespace
 where p.pubname = %(publication)s
 union all
 select n.nspname, c.relname, false
 from pg_publication p
 join pg_class c on c.relkind in ('r', 'p') and c.relpersistence = 'p' and not c.relispartition
-  and (c.relkind = 'r' or p.pubviaroot)
+  and (c.relkind = 'r' or (to_jsonb(p) ->> 'pubviaroot')::boolean)
 join pg_namespace n on n.oid = c.relnamespace and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
 where p.pubname = %(publication)s and p.puballtables;
 
@@ -43,7 +53,7 @@ from pg_publication p
 join pg_publication_namespace s on s.pnpubid = p.oid
 join pg_namespace n on n.oid = s.pnnspid
 join pg_class c on c.relnamespace = n.oid and c.relkind in ('r', 'p') and c.relpersistence = 'p'
-  and not c.relispartition and (c.relkind = 'r' or p.pubviaroot)
+  and not c.relispartition and (c.relkind = 'r' or (to_jsonb(p) ->> 'pubviaroot')::boolean)
 where p.pubname = %(publication)s;
 
 -- server: who this server is, and whether it can stream

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
@@ -52,18 +52,14 @@ from tailrace.source.postgres._catalog import (
     schema_of,
 )
 from tailrace.source.postgres._claims import publications, require_names, require_signals, require_usable
-from tailrace.source.postgres._connection import KeptConnection, connect, explained, session
+from tailrace.source.postgres._connection import KeptConnection, explained, session
+from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._definition import Definition as DefinitionOf
-from tailrace.source.postgres._definition import read_definitions, renewed, types_of
-from tailrace.source.postgres._identity import (
-    Identity,
-    identify,
-    require_streaming,
-    require_wal_after,
-    wal_position,
-)
+from tailrace.source.postgres._definition import Sending, read_definitions, renewed, types_of
+from tailrace.source.postgres._history import FIRST, History
+from tailrace.source.postgres._identity import Identity, require_streaming, wal_position
 from tailrace.source.postgres._lsn import Lsn
-from tailrace.source.postgres._offsets import WORDS, PostgresOffsets, stream_end
+from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
 from tailrace.source.postgres._problems import problems, source_tables
 from tailrace.source.postgres._protocol import StreamOptions
 from tailrace.source.postgres._publication import (
@@ -78,10 +74,8 @@ from tailrace.source.postgres._slot import (
     drop_slot,
     exported_snapshot,
     find_ready_slot,
-    require_continuity,
     require_slot,
 )
-from tailrace.source.postgres._timeline import require_timeline
 from tailrace.source.postgres._verdict import why_copy
 from tailrace.source.postgres._waiting import Waiter
 from tailrace.source.postgres._watermarks import watermarks_of
@@ -125,6 +119,7 @@ class PostgresSource(Source):
         self._watermarks = watermarks_of(self._watermarking, self._signals)
         self._stream = StreamOptions(**(stream or {}))
         self._kept = KeptConnection(dsn)
+        self._history = FIRST
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(self.arguments.values())
@@ -156,6 +151,7 @@ class PostgresSource(Source):
         if stored is not None:
             require_names(stored, self._slot, self._publication, needs_inserts=bool(self._append_only))
             self._require_signals(stored)
+            self._history = History.of(stored)
             return stored
         with session(self._dsn) as conn:
             require_usable(conn, self._slot, self._publication, needs_inserts=bool(self._append_only))
@@ -168,6 +164,7 @@ class PostgresSource(Source):
             "owns_publication": self._publication is None,
             "inserts": f"{name}_inserts" if needs_inserts else None,
             "timeline": identity.timeline,
+            "system": identity.system_identifier,
         }
         self._require_signals(claim)
         return claim
@@ -194,7 +191,8 @@ class PostgresSource(Source):
             found: dict[int, DefinitionOf] = {}
             for inserts, name in enumerate(publications(claim)):
                 keys = {info.relation: info.identity_key for info in infos if info.by_inserts == bool(inserts)}
-                found |= read_definitions(conn, name, keys, definitions, types, inserts=bool(inserts))
+                of = keys, definitions, types, History.of(claim)
+                found |= read_definitions(conn, Sending(name, bool(inserts)), *of)
         return {
             info.table: replace(schema_of(info, types[info.relation].rule), definition=found[info.relation].to_json())
             for info in infos
@@ -239,7 +237,7 @@ class PostgresSource(Source):
                     done.append(f"slot {slot}, which had lost changes, dropped")
             elif resume is not None:
                 # What another process may have read from it is for capture to find out, which knows the log's end.
-                require_slot(conn, slot, Lsn(resume.ordinal))
+                require_slot(conn, slot, History.of(claim).lsn(resume.ordinal))
             infos = self._found(conn, tables)
             if self._signals is not None and self._signals.table not in tables:
                 infos += self._signals.found(conn)
@@ -262,18 +260,12 @@ class PostgresSource(Source):
         return Prepared(done, refused)
 
     def require_continuity(self, claim: Claim, end: SourcePosition | None) -> Claim:
-        with explained(self._dsn), closing(connect(self._dsn, replication=True)) as replication_conn:
-            found = identify(replication_conn)
-            if end is not None:
-                require_timeline(replication_conn, claim["timeline"], found, Lsn(end.ordinal))
-        if end is not None and claim.get("gap_from") != end.ordinal:
-            with session(self._dsn) as conn:
-                require_continuity(conn, claim["slot"], stream_end(claim, end.ordinal))
-        return {**claim, "timeline": found.timeline}
+        return continued(self._dsn, claim, None if end is None else end.ordinal)
 
     def restart(self, claim: Claim, end: SourcePosition) -> Claim:
-        require_wal_after(Lsn(self.now().ordinal), Lsn(end.ordinal))
-        return {**claim, "gap_from": end.ordinal, "skip_to": 0, "timeline": self._identity().timeline}
+        again = restart(self._dsn, claim, end.ordinal)
+        self._history = History.of(again)
+        return again
 
     def drop(self, claim: Claim) -> list[str]:
         done = []
@@ -289,7 +281,7 @@ class PostgresSource(Source):
         return done
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
-        names = claim["slot"], publications(claim), claim["timeline"], claim.get("gap_from"), claim.get("skip_to") or 0
+        names = claim["slot"], publications(claim), claim["timeline"], History.of(claim), claim.get("skip_to") or 0
         stream = _capture.Stream(self._dsn, *names, tuple(self._as_text), self._stream)
         _capture.run(stream, log, control)
 
@@ -297,7 +289,7 @@ class PostgresSource(Source):
         return PostgresOffsets(self._dsn, self._slot, self._publication)
 
     def now(self) -> SourcePosition:
-        return SourcePosition(self._kept.ask(wal_position))
+        return self._history.position(self._kept.ask(wal_position))
 
     def lag_bytes(self, ordinal: int) -> int | None:
         try:
@@ -323,10 +315,10 @@ class PostgresSource(Source):
         name = f"tailrace_snapshot_{secrets.token_hex(4)}"
         waiter = Waiter(self._kept, waiting)
         with explained(self._dsn), exported_snapshot(self._dsn, name, waiter) as exported:
-            yield SnapshotPoint(SourcePosition(exported.lsn), exported.name)
+            yield SnapshotPoint(self._history.position(exported.lsn), exported.name)
 
     def window(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[WindowPoint]:
-        return _views.window(self._dsn, waiting, self._watermarks)
+        return _views.window(self._dsn, waiting, self._watermarks, self._history)
 
     def settle(self, tables: Sequence[TableId], waiting: Waiting = wait_in_silence) -> None:
         with session(self._dsn) as conn:
@@ -334,7 +326,7 @@ class PostgresSource(Source):
         _settling.settle(self._kept, relations, waiting)
 
     def view(self) -> View:
-        return self._kept.ask(_views.read_view)
+        return self._history.dated(self._kept.ask(_views.read_view))
 
     @staticmethod
     def unseen(view: View, transactions: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
