@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import patch
 
 import pyarrow as pa
 from tests.doors.scripted import ScriptedSource
@@ -47,8 +46,8 @@ def sync(script: Path, lake: Path, mode: str = "incremental") -> dict[str, Table
     settings = ConnectorSettings(
         lake, once=True, snapshot_mode=SnapshotMode(mode), window_rows=CHUNK_ROWS, readers_max=READERS_MAX
     )
-    with patch.object(windows, "GROWTH_MAX", 1.0), patch.object(_copying, "WINDOWS_ROWS_MIN", 10):
-        return sync_once(settings, CountingSource(str(script)))
+    windows.GROWTH_MAX, _copying.WINDOWS_ROWS_MIN = 1.0, 10
+    return sync_once(settings, CountingSource(str(script)))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 from demo.embedded import EmbeddedPostgres
 
 from tailrace.source.postgres._connection import connect
+from tailrace.source.postgres.source import PostgresSource
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +50,8 @@ def empty(conn: psycopg.Connection) -> None:
 def conn(dsn: str) -> Iterator[psycopg.Connection]:
     with connect(dsn) as connection:
         yield connection
+
+
+@pytest.fixture
+def source(dsn: str) -> PostgresSource:
+    return PostgresSource(dsn)

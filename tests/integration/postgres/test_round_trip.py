@@ -232,11 +232,6 @@ def rng() -> random.Random:
     return random.Random(seed)
 
 
-@pytest.fixture
-def source(dsn: str) -> PostgresSource:
-    return PostgresSource(dsn)
-
-
 def claimed(source: PostgresSource) -> Claim:
     made = source.claim(None)
     source.prepare(made, [T], None)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tailrace.errors import DefiniteError, GapError, TransientError
+from tailrace.errors import DefiniteError, GapError
 from tailrace.model.position import START
 from tailrace.model.table import TableId
 from tailrace.source.door import SourceTable
@@ -20,11 +20,6 @@ from tailrace.source.postgres.source import PostgresSource
 
 T, U = TableId("public", "t"), TableId("public", "u")
 TWO_TABLES = "create table t (id int primary key, n int); create table u (id int primary key, n int)"
-
-
-@pytest.fixture
-def source(dsn: str) -> PostgresSource:
-    return PostgresSource(dsn)
 
 
 @pytest.fixture
@@ -376,38 +371,8 @@ def test_a_gap_after_the_position_to_resume_from_is_never_passed_over(
     assert slots(conn) == [claim["slot"]]
 
 
-def test_now_survives_a_broken_connection_and_lag_is_unknown_without_a_server(
-    conn: psycopg.Connection, source: PostgresSource
-) -> None:
-    first = source.now()
-    others = "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database()"
-    conn.execute(f"{others} and pid <> pg_backend_pid() and backend_type = 'client backend'")
-    conn.execute("create table t (id int)")
-    assert source.now() > first
-    lag = source.lag_bytes(first.ordinal)
-    assert lag is not None
-    assert lag > 0
-    assert source.lag_bytes(source.now().ordinal + (1 << 40)) == 0
-    nowhere = PostgresSource("postgresql://postgres@127.0.0.1:1/nowhere")
-    assert nowhere.lag_bytes(0) is None
-    with pytest.raises(TransientError):
-        nowhere.now()
-
-
 def test_examining_finds_what_stands_in_the_way(conn: psycopg.Connection, source: PostgresSource) -> None:
     conn.execute('create table t (id int primary key); create table "T" (id int primary key)')
     failed = [check for check in source.examine([], []) if check.ok is False]
     assert len(failed) == 2
     assert all("differ only in upper and lower case" in check.found for check in failed)
-
-
-def test_decoding_travels_to_other_processes_by_its_name() -> None:
-    assert pickle.loads(pickle.dumps(PostgresSource.decode)) is PostgresSource.decode
-
-
-def test_a_position_is_written_as_postgres_writes_it() -> None:
-    position = PostgresSource.parse("16/B374D848")
-    assert (position.ordinal, PostgresSource.format(position)) == (0x16_B374D848, "16/B374D848")
-    assert PostgresSource.shown_up_to(position) == 0x16_B374D847
-    with pytest.raises(ValueError, match="not an LSN"):
-        PostgresSource.parse("sixteen")
