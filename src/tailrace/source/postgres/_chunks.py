@@ -197,7 +197,9 @@ def _statement(chunk: Chunk, schema: TableSchema) -> sql.Composed:
     if chunk.condition is not None:
         # In a query of its own, so that no `or` in the condition leads out of the chunk.
         rows = sql.SQL("{} where (\n{}\n)").format(_subquery(chunk), sql.SQL(chunk.condition))
-    return sql.SQL(QUERIES["copy"]).format(names=names, rows=rows, path=PRINTING_PATH)
+        # Functions in it look for what they name where the person who wrote it would.
+        return sql.SQL(QUERIES["copy"]).format(names=names, rows=rows)
+    return sql.SQL(QUERIES["copy_alike"]).format(names=names, rows=rows, path=PRINTING_PATH)
 
 
 def _require_condition(conn: psycopg.Connection, chunk: Chunk, condition: str, table: TableId) -> None:

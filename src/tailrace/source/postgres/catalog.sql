@@ -86,7 +86,10 @@ group by tree.root;
 -- look_in: have one more namespace in the search path until the transaction ends
 select set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(%(namespace)s)), true);
 
--- copy: rows as CSV; the names in them are printed under one search path, whatever the one that the query is read under
+-- copy: rows as CSV
+copy (select {names} from {rows}) to stdout (format csv);
+
+-- copy_alike: the same; the names in them are printed under one search path, whatever the one that the query is read under
 copy (
   select {names} from (select {names} from {rows}) as r where (select set_config('search_path', {path}, true)) is not null
 ) to stdout (format csv);
