@@ -17,14 +17,14 @@ from rich.console import Console
 
 import tailrace
 from demo import shop
-from demo.compare import compare, render
 from demo.embedded import EmbeddedPostgres
 from tailrace.cli.progress import TerminalProgress
+from tailrace.cli.verify import run_verify
 from tailrace.connector.connector import Connector
 from tailrace.errors import TailraceError
 from tailrace.log.reader import LogReader
 from tailrace.read.duckdb import connect
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, VerifySettings
 from tailrace.source.kinds import source_of
 
 # Far more than anything here takes; a machine that is busy with other things needs it.
@@ -52,7 +52,7 @@ def demo(
     2. Runs what `tailrace sync` runs on it while orders come in: first a snapshot, then the stream.
     Meanwhile an order is placed and read back from the lake.
 
-    3. Ends the orders, runs `tailrace sync --once` for the rest, and compares every row.
+    3. Ends the orders, runs `tailrace sync --once` for the rest, and compares every row with `tailrace verify`.
 
     A second run continues where the first one stopped, without a new snapshot;
     `--clean` starts from nothing. The exit code is 0 if source and lake are equal, 1 if
@@ -92,7 +92,7 @@ def _run(folder: Path, seconds: float, per_second: float) -> bool:
         _show(*first_read)
         _show(*second_read)
         console.print(f"workload: {workload.committed} transactions committed, {workload.rolled_back} rolled back")
-        return _compare(dsn, lake)
+        return _verify(dsn, lake)
 
 
 @contextmanager
@@ -162,16 +162,13 @@ def _show(seconds: float, order: dict[str, Any]) -> None:
     console.print(f"{seconds:.1f} s after its commit: {values}", soft_wrap=True)
 
 
-def _compare(dsn: str, lake: Path) -> bool:
-    with connect() as duckdb:
-        cut = tailrace.cut(duckdb, lake, published=True)
-        _heading(f"the lake at its last cut, {cut.text} (transaction {cut.seq}), and the source")
-    comparisons = compare(dsn, lake, shop.TABLES)
-    console.print(render(comparisons))
-    for each in comparisons:
-        for example in each.examples:
-            console.print(f"{each.table} {example}", markup=False)
-    return all(each.equal for each in comparisons)
+def _verify(dsn: str, lake: Path) -> bool:
+    _heading(f"tailrace verify {dsn} {lake}")
+    try:
+        run_verify(VerifySettings(lake), source_of(dsn), as_json=False)
+    except typer.Exit as ended:
+        return ended.exit_code == 0
+    return True
 
 
 def _heading(text: str) -> None:

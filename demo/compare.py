@@ -21,8 +21,6 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
-from rich import box
-from rich.table import Table
 
 import tailrace
 
@@ -61,20 +59,6 @@ def compare_tables(dsn: str, tables: Mapping[str, pa.Table]) -> list[TableCompar
     with psycopg.connect(dsn, options=_OUTPUT_SETTINGS) as connection:
         connection.execute("set transaction isolation level repeatable read read only")
         return [_compare_table(connection, table, rows) for table, rows in tables.items()]
-
-
-def render(comparisons: Iterable[TableComparison]) -> Table:
-    """The comparison for a terminal."""
-    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("table", no_wrap=True)
-    for heading in ("rows in source", "rows in lake", "missing", "extra", "different"):
-        table.add_column(heading, justify="right", min_width=max(map(len, heading.split())))
-    table.add_column("equal", justify="center")
-    for each in comparisons:
-        counts = (each.source_rows, each.lake_rows, each.missing, each.extra, each.different)
-        mark = "[green]✓[/green]" if each.equal else "[red]✗[/red]"
-        table.add_row(each.table, *(f"{count:,}" for count in counts), mark)
-    return table
 
 
 def _compare_table(connection: psycopg.Connection[Row], table: str, rows: pa.Table) -> TableComparison:

@@ -33,9 +33,10 @@ BOUNDARIES = (
     "publish.table:2",
     "publish.durable",
     "publish.cut",
+    "delta.merge",
 )
 """In the order of a publish: keys indexed, rows and vectors written, the commit written and in place, the version
-durable, the cut recorded."""
+durable, the cut recorded; and then small files merged."""
 
 
 @pytest.fixture
@@ -66,6 +67,12 @@ def change(script: Script, number: int, *tables: str) -> None:
     )
 
 
+def killed(script: Script, lake: Path, boundary: str, *options: str) -> int:
+    """The exit code of a run that dies there."""
+    command = [sys.executable, "-m", "tests.crash.publishing", script.path, lake, *options]
+    return subprocess.run(command, env=os.environ | {"TAILRACE_FAILPOINT": boundary}, check=False).returncode
+
+
 def rows(lake: Path, table: str, *, published: bool) -> list[dict[str, object]]:
     return tailrace.arrow(lake, table, published=published).sort_by("id").to_pylist()
 
@@ -82,17 +89,25 @@ def test_killed_between_any_two_durable_writes_a_publisher_continues_and_the_lak
     sync(script.path, lake)
     for number, boundary in enumerate(BOUNDARIES, 1):
         change(script, number, *TABLES[:2])
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.crash.publishing", script.path, lake],
-            env=os.environ | {"TAILRACE_FAILPOINT": boundary},
-            check=False,
-        )
-        assert done.returncode == -signal.SIGKILL, boundary
+        assert killed(script, lake, boundary) == -signal.SIGKILL, boundary
         assert_equal(lake, script, published=False)
     assert sync(script.path, lake) == dict.fromkeys(TABLES, TableState.LIVE)
     assert_equal(lake, script)
     copies = {record.copy for record in LakeHome(lake).tables.load().values()}
     assert copies == {1}, "nothing had to be copied again"
+
+
+@pytest.mark.proof
+def test_killed_while_executors_publish_the_lake_is_the_source(script: Script, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    sync(script.path, lake)
+    for number, boundary in enumerate(("delta.rows", "delta.vectors", "delta.commit"), 1):
+        change(script, number, *TABLES[:2])
+        assert killed(script, lake, boundary, "executors") == -signal.SIGKILL, boundary
+        assert_equal(lake, script, published=False)
+    assert killed(script, lake, "none", "executors") == 0
+    assert_equal(lake, script)
+    assert {record.copy for record in LakeHome(lake).tables.load().values()} == {1}, "nothing had to be copied again"
 
 
 def newest_files(table: Path) -> dict[str, Path]:

@@ -190,7 +190,11 @@ def _row_codes(rows: pa.Table, schema: TableSchema) -> np.ndarray:
 
 
 def _joined(old: np.ndarray, new: np.ndarray) -> _Meetings:
-    """Keys that moves join, however long the chain, go where the smallest code among them goes."""
+    """Keys that moves join, however long the chain, go where the smallest code among them goes.
+
+    So a chain is compacted in one task, in 0.6 KB of memory for each of its rows. Only rows that left large values out
+    count, and only a statement that gives rows the keys of others makes a long one: `set id = id + 1`.
+    """
     codes, places = np.unique(np.r_[old, new], return_inverse=True)
     one, other = np.split(places, 2)
     smallest = np.arange(len(codes))

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
+import pyarrow.parquet as pq
 import pytest
 from psycopg.errors import DeadlockDetected
 from pyspark.sql import SparkSession
@@ -100,6 +101,20 @@ def test_an_equal_lake_is_equal_and_each_change_made_in_it_by_others_is_found_by
     assert [(each.key, each.columns) for each in found['odd."ta.b[le]"'].keys] == [
         ({"k ` 1": "a1", "k 2": "2024-01-01 01:00:00"}, ("v",))
     ]
+    flip_a_bit(lake / "public" / "every_type")
+    (flipped,) = verify(database, lake, spark, "every_type").tables
+    assert flipped.verdict in (Verdict.DIFFERENT, Verdict.NOT_COMPARED), flipped
+
+
+def flip_a_bit(table: Path) -> None:
+    """Of a value of the fourth column, in the table's only file. Spark does not look at checksums of pages."""
+    (path,) = table.glob("*.parquet")
+    column = pq.read_metadata(path).row_group(0).column(3)
+    content = bytearray(path.read_bytes())
+    # Values are in the dictionary, which ends where the page with their numbers begins.
+    assert column.dictionary_page_offset < column.data_page_offset
+    content[column.data_page_offset - 1] ^= 1
+    path.write_bytes(content)
 
 
 def test_what_cannot_be_compared_says_why_and_the_command_exits_with_1_or_2(
