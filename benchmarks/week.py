@@ -1,10 +1,11 @@
 """A week of small commits on one table: what a lake has to carry, and what the next small batch costs, stay bounded.
 
-python -m benchmarks.week [--publishes 4000] [--rows 200000] [--plain]
+python -m benchmarks.week [--publishes 4000] [--rows 200000] [--plain] [--quick]
 
 Thousands of small batches are published into one Delta table, each with a cut, with the upkeep that a running sync does
-in its pauses. Time is shrunk with the retention: cuts are kept for a third of the run, all of them for a twelfth, so
-cuts are thinned, versions deleted and files merged over and over. `--plain` does the same without upkeep.
+in its pauses, within the share of the time that it has there: pauses are as long as a sync's by upkeep's clock, and
+take no time here. Time is shrunk with the retention: cuts are kept for a third of the run, all of them for a twelfth,
+so cuts are thinned, versions deleted and files merged over and over. `--plain` does the same without upkeep.
 
 Prints the curve, writes it to build/week.svg, and holds the second half of the run against the first: what grows
 with every publish doubles.
@@ -25,17 +26,23 @@ from pathlib import Path
 import pyarrow as pa
 from benchmarks.aims import Aim, report
 from benchmarks.curve import Line, write_svg
+from pyspark.sql import SparkSession
 
+from tailrace.connector._pace import REST_FACTOR
+from tailrace.connector._publishing import LiveTable
+from tailrace.connector._upkeep import Upkeep
 from tailrace.lake.cuts import RECENT_BYTES
 from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.home import LakeHome
-from tailrace.lake.maintenance import Maintenance
 from tailrace.lake.retention import Retention
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.settings import ConnectorSettings
+from tailrace.source.kinds import source_class
+from tailrace.spark.session import LazySession
 
 TABLE = TableId("public", "orders")
 SCHEMA = TableSchema(TABLE, 1, (Column("id", "bigint", "bigint", 1), Column("note", "string", "text", 2)), ("id",))
@@ -79,9 +86,14 @@ class Week:
         self._chance = random.Random(7)
         self._ids = list(range(rows))
         self._next_id = rows
-        self._retention = retention
-        self._maintenance = Maintenance(self.home, retention, strangers_seconds=60.0) if retention else None
-        self._swept = time.monotonic()
+        self._skipped = 0.0
+        self._live: LiveTable | None = None
+        self._upkeep: Upkeep | None = None
+        if retention is not None:
+            settings = ConnectorSettings(
+                folder, retain_seconds=retention.keep_seconds, retain_all_seconds=retention.all_seconds
+            )
+            self._upkeep = Upkeep(self.home, settings, self, lambda: time.monotonic() + self._skipped)
         draft = self._table.copy(SCHEMA, self._stamp(None))
         content = pa.table({"id": pa.array(range(rows), pa.int64()), "note": ["first"] * rows}, row_schema(SCHEMA))
         self._record(draft.commit([draft.write(content.to_batches())]), 0)
@@ -94,18 +106,20 @@ class Week:
         version = draft.commit([draft.write(states.to_batches())])
         self._table.make_durable(version - 1)
         self._record(version, seq)
-        return time.perf_counter() - begun
+        took = time.perf_counter() - begun
+        self._skipped += took * REST_FACTOR
+        return took
 
     def keep(self) -> float:
         """What a sync does in a pause; how long it took."""
         begun = time.perf_counter()
-        if self._maintenance is not None and self._retention is not None:
-            self._table.maintain()
-            if time.monotonic() - self._swept > self._retention.slot_seconds:
-                self._swept = time.monotonic()
-                self._maintenance.forget_cuts()
-                self._maintenance.prune(TABLE, self._table)
+        if self._upkeep is not None:
+            self._upkeep.step()
         return time.perf_counter() - begun
+
+    @property
+    def tables(self) -> dict[TableId, LiveTable]:
+        return {TABLE: self._live} if self._live else {}
 
     def is_exact(self) -> bool:
         from tailrace.read.duckdb import connect
@@ -138,8 +152,26 @@ class Week:
 
     def _record(self, version: int, seq: int) -> None:
         self._version = version
-        named = {str(TABLE): CutTable(version, 1, seq)}
-        self.home.cuts.append(PublishedCut(seq, SourcePosition(seq), named, time.time_ns() // 1000))
+        named = CutTable(version, 1, seq)
+        self.home.cuts.append(PublishedCut(seq, SourcePosition(seq), {str(TABLE): named}, time.time_ns() // 1000))
+        source = source_class("postgres")
+        self._live = LiveTable(
+            table=TABLE,
+            relation=1,
+            stored=self._table,
+            spark=LazySession(_no_spark),
+            decode=source.decode,
+            why_copy=source.why_copy,
+            seq=seq,
+            standing=named,
+            durable=version,
+            floor=SourcePosition(seq),
+            is_untidy=True,
+        )
+
+
+def _no_spark() -> SparkSession:
+    raise AssertionError
 
 
 def main() -> int:
@@ -147,7 +179,10 @@ def main() -> int:
     parser.add_argument("--publishes", type=int, default=4000)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--plain", action="store_true", help="without upkeep")
+    parser.add_argument("--quick", action="store_true", help="a tenth of it, to try it")
     options = parser.parse_args()
+    if options.quick:
+        options.publishes, options.rows = options.publishes // 10, options.rows // 10
     with tempfile.TemporaryDirectory(prefix="tailrace-") as folder:
         points, is_exact = _run(Path(folder) / "lake", options.publishes, options.rows, upkeep=not options.plain)
     _plot(points)

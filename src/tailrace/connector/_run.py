@@ -144,7 +144,7 @@ class Run:
         self._copies = Copies(how, self._book, self._look, self._applier, self._tell)
         stack.callback(self._copies.cancel)
         self._orders = Orders(home, self._desk, self._book, self._copies, self._tell)
-        self._upkeep = Upkeep(self._parts, settings, self._applier)
+        self._upkeep = Upkeep(home, settings, self._applier)
         self._find_live()
         self._tell_state()
 

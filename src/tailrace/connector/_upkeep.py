@@ -11,11 +11,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
-from tailrace.connector._apply import Applier, LakeParts
 from tailrace.connector._publishing import LiveTable
+from tailrace.lake.home import LakeHome
 from tailrace.lake.maintenance import Maintenance
 from tailrace.lake.retention import Retention
+from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
 
 REST_FACTOR = 3.0
@@ -25,24 +27,30 @@ LAST_SECONDS_MAX = 10.0
 logger = logging.getLogger(__name__)
 
 
+class Tables(Protocol):
+    """Who has the live tables."""
+
+    @property
+    def tables(self) -> dict[TableId, LiveTable]: ...
+
+
 class Upkeep:
     """The upkeep of one run. One thread."""
 
     def __init__(
-        self,
-        parts: LakeParts,
-        settings: ConnectorSettings,
-        applier: Applier,
-        clock: Callable[[], float] = time.monotonic,
+        self, home: LakeHome, settings: ConnectorSettings, live: Tables, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._clock = clock
-        self._home = parts.home
-        self._applier = applier
+        self._home = home
+        self._live = live
         self._retention = Retention(settings.retain_seconds, settings.retain_all_seconds)
-        self._maintenance = Maintenance(parts.home, self._retention)
+        self._maintenance = Maintenance(home, self._retention)
         self._settled: dict[str, int] = {}
         """Tables with nothing to delete while they have this version."""
         self._round: Iterator[bool] | None = None
+        self._steps_taken = 0
+        self._tidied: dict[TableId, int] = {}
+        """The last step that each table had."""
         self._due = 0.0
 
     def step(self) -> None:
@@ -60,15 +68,28 @@ class Upkeep:
             pass
 
     def _step(self) -> bool:
-        """Whether there was one."""
-        for table in self._applier.tables.values():
-            if table.is_untidy:
-                try:
-                    table.maintain()
-                except Exception:
-                    table.is_untidy = False
-                    logger.exception("upkeep failed", extra={"table": str(table.table)})
-                return True
+        """Whether there was one. Files of tables and the past of the lake take turns, and so do tables: what is written
+        to all the time would else leave no time for the others."""
+        self._steps_taken += 1
+        first, second = (self._tidy, self._look_back) if self._steps_taken % 2 else (self._look_back, self._tidy)
+        return first() or second()
+
+    def _tidy(self) -> bool:
+        """The next untidy table, if there is one."""
+        untidy = [table for table in self._live.tables.values() if table.is_untidy]
+        if not untidy:
+            return False
+        table = min(untidy, key=lambda each: self._tidied.get(each.table, 0))
+        self._tidied[table.table] = self._steps_taken
+        try:
+            table.maintain()
+        except Exception:
+            table.is_untidy = False
+            logger.exception("upkeep failed", extra={"table": str(table.table)})
+        return True
+
+    def _look_back(self) -> bool:
+        """What is due of a round over the lake, if anything is."""
         if self._round is None and self._is_round_due():
             self._round = self._steps()
         if self._round is None:
@@ -96,7 +117,7 @@ class Upkeep:
         self._home.maintained_file.touch(0o600)
         forgotten = self._maintenance.forget_cuts()
         yield True
-        for table in self._applier.tables.values():
+        for table in self._live.tables.values():
             if self._settled.get(str(table.table)) != table.standing.version:
                 self._prune(table)
                 yield True

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.doors.parquet_lake import ParquetFormat
-from tests.doors.scripted import ScriptedSource
+import pyarrow as pa
+import pytest
 
-from tailrace.connector._apply import Applier, LakeParts
 from tailrace.connector._pace import due_after
+from tailrace.connector._publishing import LiveTable
 from tailrace.connector._upkeep import Upkeep
-from tailrace.errors import TailraceError
+from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.home import LakeHome
-from tailrace.model.table import TableId
+from tailrace.lake.stamp import Stamp
+from tailrace.model.cut import CutTable, PublishedCut
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Definition
+from tailrace.source.kinds import source_class
 from tailrace.spark.session import LazySession
 
 
@@ -26,28 +31,61 @@ def test_a_publish_is_followed_by_three_times_as_long_for_others_unless_the_log_
     assert due_after(100.0, 102.0, 1.0, is_behind=True) == 102.0
 
 
-class Silent:
-    """Listens and says nothing."""
-
-    def table_failed(self, table: TableId, error: TailraceError) -> None:
-        raise AssertionError
-
-    def table_followed(self, table: TableId, definition: Definition | None) -> None:
-        raise AssertionError
+@dataclass
+class Live:
+    tables: dict[TableId, LiveTable] = field(default_factory=dict)
 
 
 def test_upkeep_takes_a_quarter_of_the_time(tmp_path: Path) -> None:
     home = LakeHome.create(tmp_path / "lake")
-    parts = LakeParts(LazySession(lambda: None), home, ParquetFormat(), ScriptedSource)  # type: ignore[arg-type]
-    applier = Applier(parts, 1, Silent())
     seconds = itertools.count(0.0)
-    upkeep = Upkeep(parts, ConnectorSettings(home.path), applier, lambda: next(seconds))
+    upkeep = Upkeep(home, ConnectorSettings(home.path), Live(), lambda: next(seconds))
     taken = 0
     for _ in range(40):
         # A step finds that nobody has looked at this lake yet, and notes that.
         home.maintained_file.unlink(missing_ok=True)
         upkeep.step()
         taken += home.maintained_file.exists()
-    applier.close()
     # Each took one second.
     assert 0.2 < taken / next(seconds) < 0.27
+
+
+def test_tables_that_are_always_written_to_leave_time_for_each_other_and_for_what_can_be_deleted(
+    tmp_path: Path,
+) -> None:
+    home = LakeHome.create(tmp_path / "lake")
+    live = Live({table: new_table(home, table) for table in (TableId("a", name) for name in "bcd")})
+    for seq in range(5):
+        home.cuts.append(
+            PublishedCut(seq, SourcePosition(seq), {str(each): t.standing for each, t in live.tables.items()})
+        )
+    home.maintained_file.touch()
+    settings = ConnectorSettings(home.path, retain_seconds=0, retain_all_seconds=0)
+    upkeep, tidied = Upkeep(home, settings, live, lambda: 0.0), Counter[str]()
+    for _ in range(12):
+        for table in live.tables.values():
+            table.is_untidy = True
+        upkeep.step()
+        tidied.update(str(name) for name, table in live.tables.items() if not table.is_untidy)
+    assert min(tidied[name] for name in ("a.b", "a.c", "a.d")) >= 2
+    assert len(home.cuts.all()) == 1
+
+
+def new_table(home: LakeHome, table: TableId) -> LiveTable:
+    schema = TableSchema(table, 7, (Column("id", "int", "INT", 1),), ("id",))
+    stored = DeltaFormat().table(home.table_path(table))
+    draft = stored.copy(schema, Stamp(SourcePosition(0), 7, 1, None))
+    version = draft.commit([draft.write(pa.table({"id": pa.array([1], pa.int32())}).to_batches())])
+    source = source_class("postgres")
+    return LiveTable(
+        table=table,
+        relation=7,
+        stored=stored,
+        spark=LazySession(lambda: pytest.fail("no Spark is needed")),
+        decode=source.decode,
+        why_copy=source.why_copy,
+        seq=0,
+        standing=CutTable(version, 1, 0),
+        durable=version,
+        floor=SourcePosition(0),
+    )
