@@ -91,12 +91,12 @@ bench-tables: setup ## what a table costs that nothing happens to, in lakes of u
 	$(PYTHON) -m benchmarks.tables $(ARGS)
 
 .PHONY: bench-memory
-bench-memory: setup ## one transaction of a million changes and one of ten million, published: the driver's memory
-	$(PYTHON) -m benchmarks.memory
+bench-memory: setup ## one transaction of one, three and ten million changes, published: memory of driver, JVM and workers
+	$(PYTHON) -m benchmarks.memory $(ARGS)
 
 .PHONY: bench-week
 bench-week: setup ## a week of small commits: files, history, cuts and the cost of a batch stay bounded
-	$(PYTHON) -m benchmarks.week
+	$(PYTHON) -m benchmarks.week $(ARGS)
 
 .PHONY: bench-incremental
 bench-incremental: .venv/bench-stamp ## a table copied again under load, next to Debezium's incremental snapshot

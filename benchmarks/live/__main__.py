@@ -33,6 +33,10 @@ from tailrace.spark.session import session
 
 LIMITS = {"spark": (2.0, 5.0), "duckdb": (0.5, 2.0)}
 """The median and the 99th percentile at most, in units of the plain query."""
+RATE_MIN = 0.95
+"""Of the transactions a second that were asked for: without them, nothing was measured."""
+CUT_SECONDS_MAX = 40.0
+"""A publish rests for half a minute at most."""
 SERVER = {"max_wal_size": "8GB", "shared_buffers": "512MB"}
 
 
@@ -101,7 +105,11 @@ def _live(server: EmbeddedPostgres, folder: Path, scale: Scale) -> list[Aim]:
     console.print(f"peak memory: {memory}")
     series = {label: [(float(number), value) for number, value in enumerate(found, 1)] for label, found in rows}
     console.print(f"plot: {lines('bench-live', 'from a commit to its row', Axes('read', 'seconds'), series)}")
-    return [
+    load = [
+        Aim("transactions-per-second", rate, scale.per_second * RATE_MIN),
+        Aim("cuts-published-meanwhile", cuts, max(1.0, took // CUT_SECONDS_MAX)),
+    ]
+    return load + [
         Aim(f"{name}-{what}-to-plain", value / unit, most, at_most=True)
         for name, limits in LIMITS.items()
         for what, value, most in zip(("p50", "p99"), _two(busy[name]), limits, strict=True)
