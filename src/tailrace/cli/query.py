@@ -68,10 +68,11 @@ def run_query(query: Query, *, follow: bool = False) -> None:
         answer(query, found)
         if follow:
             with suppress(KeyboardInterrupt):
-                _follow(query, home, found, session)
+                follow_cuts(query, home, found, session)
 
 
-def _follow(query: Query, home: LakeHome, shown: Cut[Any], session: Any) -> None:
+def follow_cuts(query: Query, home: LakeHome, shown: Cut[Any], session: Any) -> None:
+    """Answer at every cut after the one that is shown, until Ctrl-C."""
     reader, seen = LogReader(home.log), None
     while True:
         standing = reader.refresh().seq, home.cuts.mark

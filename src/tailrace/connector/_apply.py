@@ -195,8 +195,9 @@ class Applier:
         self._tables[table].move = Move(schema, position)
 
     def stops_at(self, reader: LogReader, upto: int) -> int:
-        """How far a batch may go: tables that are to follow do so between two transactions."""
-        ready = [t.move.position.ordinal for t in self._tables.values() if t.move]
+        """How far a batch may go: tables that are to follow do so between two transactions. None waits for a table that
+        is stuck."""
+        ready = [t.move.position.ordinal for t in self._tables.values() if t.move and not t.is_stuck]
         return min([upto, *(reader.seq_at(each) for each in ready if each <= reader.head.ordinal)])
 
     def _apply(self, table: LiveTable, reader: LogReader, upto: int, position: SourcePosition) -> TailraceError | None:

@@ -12,12 +12,17 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.doors.script import Insert, Script, Update
 from tests.doors.scripted import ScriptedSource
+from tests.doors.writing import copy as write_copy
 from tests.doors.writing import publish
 from tests.running import Running, running
 
 import tailrace
+from tailrace.connector import _publishing
 from tailrace.connector.events import TableChanged
+from tailrace.lake.delta import _draft
 from tailrace.lake.delta.format import DeltaFormat
+from tailrace.lake.door import LakeTable
+from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.model.table_state import TableState
@@ -75,28 +80,77 @@ def test_rows_that_others_changed_and_a_folder_put_back_from_a_backup_are_repair
         (lambda: spark.sql(f"insert into {table} values (77, 'a user')"), "another writer's WRITE"),
         (lambda: spark.sql(f"update {table} set note = 'a user' where id = 2"), "another writer's UPDATE"),
         (back_up_and_restore, "its lake table is not the one that was published"),
-        (lambda: ours(copy, path), "the lake had drifted from the source: row 99 is there already"),
+        (lambda: ours(path, 99, FRESH), "the lake had drifted from the source: row 99 is there already"),
     ]
     for number, (interfere, reason) in enumerate(ways, 2):
         interfere()
-        script.transaction([Update(ORDERS, (3,), {"note": f"{number}"}), *also(number, len(ways))])
+        also = [Insert(ORDERS, {"id": 99, "note": "the source's"})] if "99" in reason else []
+        script.transaction([Update(ORDERS, (3,), {"note": f"{number}"}), *also])
         copy.wait_for_state(ORDERS, TableState.LIVE, copy=number)
         copy.catch_up()
         assert reason in reasons(copy)[-1]
         assert published(spark, copy.lake) == script.state(ORDERS)
 
 
-def also(number: int, ways: int) -> list[Insert]:
-    return [Insert(ORDERS, {"id": 99, "note": "the source's"})] if number == ways + 1 else []
+def test_executors_prove_that_a_row_is_there_and_only_once(
+    copy: Running, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = copy.lake / "shop" / "orders"
+    monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 0)
+    ways = (
+        (lambda: ours(path, 3, DELETED), "row 3 is missing"),
+        (lambda: twice(path, script, 3), "row 3 is there more than once"),
+    )
+    for number, (interfere, reason) in enumerate(ways, 2):
+        interfere()
+        script.transaction([Update(ORDERS, (3,), {"note": f"{number}"})])
+        copy.wait_for_state(ORDERS, TableState.LIVE, copy=number)
+        assert reason in reasons(copy)[-1]
+        assert tailrace.arrow(copy.lake, ORDERS).sort_by("id").to_pylist() == script.state(ORDERS)
 
 
-def ours(copy: Running, path: Path) -> None:
-    """A mistake of our own: a row that the source does not have, in a version that says it is whole."""
+def test_an_optimize_between_a_look_at_the_table_and_the_commit_is_no_trouble(
+    copy: Running, script: Script, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = copy.lake / "shop" / "orders"
+    script.transaction([Update(ORDERS, (3,), {"note": "makes a second file"})])
+    copy.catch_up()
+    optimized: list[str] = []
+
+    def interfere(point: str) -> None:
+        if point == "delta.vectors" and not optimized:
+            optimized.append(point)
+            spark.sql(f"optimize delta.`{path}`")
+
+    monkeypatch.setattr(_draft, "failpoint", interfere)
+    script.transaction([Update(ORDERS, (2,), {"note": "meanwhile"}), Insert(ORDERS, {"id": 9, "note": "new"})])
+    copy.catch_up()
+    assert optimized
+    assert tailrace.arrow(copy.lake, ORDERS, published=True).sort_by("id").to_pylist() == script.state(ORDERS)
+    commits = "".join(commit.read_text() for commit in (path / "_delta_log").glob("*.json"))
+    assert commits.count('"operation":"OPTIMIZE"') == 1
+    assert reasons(copy) == []
+
+
+def standing(table: LakeTable) -> Stamp:
+    version = table.version()
+    assert version is not None
+    assert version.stamp is not None
+    return version.stamp
+
+
+def twice(path: Path, script: Script, id: int) -> None:
+    """A mistake of our own: one row is there two times."""
+    rows = [*script.state(ORDERS), *(row for row in script.state(ORDERS) if row["id"] == id)]
     table = DeltaFormat().table(path)
-    standing = table.version()
-    assert standing is not None
-    assert standing.stamp is not None
-    state = {"id": 99, "note": "nobody's", DELETED: False, FRESH: True, UNCHANGED: None, ORIGIN: None}
+    write_copy(table, pa.Table.from_pylist(rows, schema=row_schema(SCHEMA)), SCHEMA, standing(table))
+
+
+def ours(path: Path, id: int, what: str) -> None:
+    """A mistake of our own: a row more or less than the source has, in a version that says it is whole."""
+    table = DeltaFormat().table(path)
+    nothing = {DELETED: False, FRESH: False, UNCHANGED: None, ORIGIN: None}
+    state = {"id": id, "note": "nobody's", **nothing, what: True}
     fields = [(DELETED, pa.bool_()), (FRESH, pa.bool_()), (UNCHANGED, pa.list_(pa.string()))]
     shape = pa.schema([*row_schema(SCHEMA), *fields, (ORIGIN, pa.struct([("id", pa.int32())]))])
-    publish(table, pa.Table.from_pylist([state], schema=shape), SCHEMA, standing.stamp)
+    publish(table, pa.Table.from_pylist([state], schema=shape), SCHEMA, standing(table))
