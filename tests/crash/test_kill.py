@@ -17,12 +17,15 @@ from tailrace.lake.formats import format_named
 TABLES = ("public.a", "public.b")
 SETUP = """
 create table a (id int primary key, v text);
-create table b (id int primary key, v text);
+create table b (id int, v text);
+alter table b replica identity full;
 insert into a select n, 'first' from generate_series(1, 1000) n;
-insert into b select n, 'first' from generate_series(1, 1000) n;
+insert into b select n % 700, 'first' from generate_series(1, 1000) n;
 """
+"""The second one has no key, and some rows twice."""
 CHANGE = (
-    "update a set v = '{0}' where id % 3 = 0; delete from a where id = {1}; update b set v = '{0}' where id % 2 = 0"
+    "update a set v = '{0}' where id % 3 = 0; delete from a where id = {1}; update b set v = '{0}' where id % 2 = 0;"
+    "delete from b where ctid in (select max(ctid) from b where id < 9 group by id)"
 )
 
 
