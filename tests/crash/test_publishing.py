@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.publishing import sync
-from tests.doors.damage import DAMAGES, lose, zero_the_middle
+from tests.doors.damage import DAMAGES, empty, lose, zero_the_middle
 from tests.doors.script import Delete, Insert, Script, Update
 
 import tailrace
@@ -122,7 +122,7 @@ def newest_files(table: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize(
     "damage",
-    [pytest.param(each, marks=() if each in (lose, zero_the_middle) else pytest.mark.proof) for each in DAMAGES],
+    [pytest.param(each, marks=() if each in (lose, empty, zero_the_middle) else pytest.mark.proof) for each in DAMAGES],
 )
 def test_what_a_cut_names_may_be_lost_or_damaged_and_the_lake_is_the_source_all_the_same(
     script: Script, tmp_path: Path, damage: Callable[[Path], None]
