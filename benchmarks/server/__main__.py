@@ -2,9 +2,10 @@
 
 python -m benchmarks.server [--quick] [--folder FOLDER]
 
-One server with fifty connectors: one streams a thousand changes a second, the others are stopped. Measured are the
-changes that come into the log and the time from a commit to the cut that has it, first without a request, then while
-clients ask what fifty connectors' worth of dashboards, probes and scrapes ask.
+One server with fifty connectors: one streams, the others are stopped. Measured are how fast it takes and publishes a
+backlog, and, with a thousand changes a second, the time from a commit to the cut that has it: without a request, and
+while clients ask what fifty connectors' worth of dashboards, probes and scrapes ask. The clients' own work is done on
+the same machine, so on few cores it counts against the server.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -23,18 +25,18 @@ from benchmarks.figures import PeakMemory, console, seconds, show
 from benchmarks.incremental.watch import BEATS, Lag
 from benchmarks.live.shop import Writers
 from benchmarks.orders import Orders
+from benchmarks.server.draining import Draining
 from benchmarks.server.serving import Server
 from benchmarks.server.traffic import Traffic
 from demo.embedded import EmbeddedPostgres
 
 from tailrace.lake.home import LakeHome
-from tailrace.log.reader import LogReader
 
 CONNECTORS = 50
 PER_SECOND = 1000
 ROWS = 100_000
 SETTLE_SECONDS = 5.0
-RATE_RATIO, LAG_RATIO_MAX, ANSWER_SECONDS_MAX = 0.95, 2.0, 1.0
+RATE_RATIO, LAG_RATIO_MAX, ANSWER_SECONDS_MAX = 0.8, 2.0, 1.0
 
 
 def main() -> int:
@@ -46,11 +48,24 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="tailrace-", dir=options.folder) as folder,
         EmbeddedPostgres(Path(folder) / "data", settings={"max_wal_size": "8GB"}) as postgres,
     ):
-        return report(_measure(postgres.create_database("served"), Path(folder), 15.0 if options.quick else 60.0))
+        scale = Scale(15.0, 200_000, 2) if options.quick else Scale(60.0, 1_000_000, 3)
+        return report(_measure(postgres.create_database("served"), Path(folder), scale))
 
 
-def _measure(dsn: str, folder: Path, length_seconds: float) -> list[Aim]:
+@dataclass(frozen=True)
+class Scale:
+    """How long, and how much."""
+
+    lag_seconds: float
+    backlog: int
+    """Changes in each."""
+    backlogs: int
+    """Without requests, and as many with them."""
+
+
+def _measure(dsn: str, folder: Path, scale: Scale) -> list[Aim]:
     Orders(dsn, "orders", ROWS).load()
+    waiting = Orders(dsn, "waiting", ROWS).load()
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"create table {BEATS} (id bigint generated always as identity primary key)")
     lake = LakeHome(folder / "lake")
@@ -59,13 +74,12 @@ def _measure(dsn: str, folder: Path, length_seconds: float) -> list[Aim]:
         server.wait_for_cut(lake)
         with Writers(dsn, ROWS, PER_SECOND, "benchmarks.incremental.load") as load:
             load.run_for(SETTLE_SECONDS)
-            quiet = Phase(dsn, lake)
-            quiet.run(length_seconds)
+            quiet = _lags(dsn, lake, scale.lag_seconds)
             with Traffic(server.address, CONNECTORS) as traffic:
-                busy = Phase(dsn, lake)
-                busy.run(length_seconds)
+                busy = _lags(dsn, lake, scale.lag_seconds)
+        rates = _drained(Draining(server.address, "connector-0", waiting, lake, scale.backlog), server, scale.backlogs)
     console.print(f"peak memory: {memory}")
-    return _shown(quiet, busy, traffic)
+    return [*_shown_rates(*rates, scale.backlog), *_shown_lags(quiet, busy, traffic)]
 
 
 def _create(address: str, dsn: str, lake: Path) -> None:
@@ -78,41 +92,52 @@ def _create(address: str, dsn: str, lake: Path) -> None:
             client.post("/connectors", json=body).raise_for_status()
 
 
-class Phase:
-    """A stretch of time: how much came into the log, and how late it was published."""
-
-    def __init__(self, dsn: str, lake: LakeHome) -> None:
-        self._lag = Lag(dsn, lake)
-        self._lake = lake
-        self.changes_per_second = 0.0
-
-    def run(self, length_seconds: float) -> None:
-        begun, before = time.monotonic(), LogReader(self._lake.log).head.position
-        with self._lag:
-            time.sleep(length_seconds)
-            changes = LogReader(self._lake.log).head.position - before
-            self.changes_per_second = changes / (time.monotonic() - begun)
-
-    @property
-    def lags(self) -> list[float]:
-        return sorted(self._lag.seconds)
+def _drained(draining: Draining, server: Server, backlogs: int) -> tuple[list[float], list[float]]:
+    """The rates without requests, and with them, by turns: what else the machine does meanwhile meets both. The first
+    backlog counts for neither."""
+    draining.drain(draining.prepare())
+    quiet, busy = [], []
+    for _ in range(backlogs):
+        quiet.append(draining.drain(draining.prepare()))
+        position = draining.prepare()
+        with Traffic(server.address, CONNECTORS):
+            busy.append(draining.drain(position))
+    return quiet, busy
 
 
-def _shown(quiet: Phase, busy: Phase, traffic: Traffic) -> list[Aim]:
-    phases = {"without requests": quiet, "with them": busy}
+def _lags(dsn: str, lake: LakeHome, length_seconds: float) -> list[float]:
+    """How late commits were published in a stretch of time, by length."""
+    lag = Lag(dsn, lake)
+    with lag:
+        time.sleep(length_seconds)
+    return sorted(lag.seconds)
+
+
+def _shown_rates(quiet: list[float], busy: list[float], changes: int) -> list[Aim]:
+    show(
+        f"a backlog of {changes:,} changes, taken and published",
+        ["", "changes/s", "least", "most"],
+        [
+            [name, *(f"{each:,.0f}" for each in (statistics.median(rates), min(rates), max(rates)))]
+            for name, rates in (("without requests", quiet), ("with them", busy))
+        ],
+    )
+    return [Aim("backlog-rate-with-to-without", statistics.median(busy) / statistics.median(quiet), RATE_RATIO)]
+
+
+def _shown_lags(quiet: list[float], busy: list[float], traffic: Traffic) -> list[Aim]:
     show(
         f"a stream of {PER_SECOND:,} changes a second",
-        ["", "records/s", "lag p50", "lag p90", "most"],
-        [[name, f"{each.changes_per_second:,.0f}", *map(seconds, _three(each.lags))] for name, each in phases.items()],
+        ["", "lag p50", "lag p90", "most"],
+        [[name, *map(seconds, _three(lags))] for name, lags in (("without requests", quiet), ("with them", busy))],
     )
     show(
         f"requests for {CONNECTORS} connectors' worth of clients",
         ["", "requests", "a second", "p50", "p99", "failed"],
         [[kind, *traffic.row(kind)] for kind in traffic.kinds],
     )
-    lag_ratio = statistics.median(busy.lags) / statistics.median(quiet.lags)
+    lag_ratio = statistics.median(busy) / statistics.median(quiet)
     return [
-        Aim("stream-rate-with-to-without", busy.changes_per_second / quiet.changes_per_second, RATE_RATIO),
         Aim("lag-with-to-without", lag_ratio, LAG_RATIO_MAX, at_most=True),
         Aim("answer-p99-seconds", traffic.p99("status"), ANSWER_SECONDS_MAX, at_most=True),
         Aim("failed-requests", traffic.failed, 0, at_most=True),

@@ -63,19 +63,30 @@ class Queries:
 
     def __init__(self, spark: LazySession) -> None:
         self._spark = spark
-        self._free = threading.BoundedSemaphore(AT_ONCE)
+        self._lock = threading.Lock()
+        self.running = 0
+        """How many run at present."""
 
     def ask(self, home: LakeHome, query: Query) -> Answer:
         if query.published and query.as_of is not None:
             raise RequestError("published and as_of exclude each other", "leave one out")
-        if not self._free.acquire(blocking=False):
-            raise BusyError(f"{AT_ONCE} queries run already", "ask again when one has ended")
+        with self._counted():
+            try:
+                return self._in_spark(home, query) if query.in_spark else self._in_duckdb(home, query)
+            except RecursionError:
+                raise RequestError("the query is nested too deeply", "ask in a simpler way") from None
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        with self._lock:
+            if self.running == AT_ONCE:
+                raise BusyError(f"{AT_ONCE} queries run already", "ask again when one has ended")
+            self.running += 1
         try:
-            return self._in_spark(home, query) if query.in_spark else self._in_duckdb(home, query)
-        except RecursionError:
-            raise RequestError("the query is nested too deeply", "ask in a simpler way") from None
+            yield
         finally:
-            self._free.release()
+            with self._lock:
+                self.running -= 1
 
     def _in_duckdb(self, home: LakeHome, query: Query) -> Answer:
         if not is_one_query(query.sql):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -75,17 +74,6 @@ def test_a_query_takes_no_more_than_it_may(shop: tuple[Served, str]) -> None:
     huge = query(server, "select repeat('x', 1000000) from range(60)", rows_max=100)
     assert huge["is_cut_short"]
     assert len(huge["rows"]) < 40  # type: ignore[arg-type]
-
-
-def test_four_queries_run_at_once_and_a_fifth_is_told_to_wait(shop: tuple[Served, str]) -> None:
-    server, _ = shop
-    slow = "select count(*) from range(100000000000) a where a.range % 7 = 3"
-    with ThreadPoolExecutor(4) as pool:
-        running = [pool.submit(query, server, slow, 408, seconds_max=2) for _ in range(4)]
-        ask = {"connector": "shop", "sql": "select 1"}
-        wait_until(lambda: server.http.post("/query", json=ask).status_code == 429, 10)
-        assert all("longer than 2 s" in str(each.result()["message"]) for each in running)
-    assert query(server, "select 1")["rows"] == [[1]]
 
 
 @pytest.mark.parametrize(
