@@ -71,7 +71,7 @@ def _comparable(offset: dict[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in offset.items() if name != "messageType"}
     if found.get("commit_scn"):
         found["commit_scn"] = [sorted(each.lower().split("-")) for each in found["commit_scn"].split(":")]
-    if "gtids" in found:
+    if found.get("gtids"):
         servers = [each.strip().split(":") for each in found["gtids"].split(",")]
         found["gtids"] = sorted(f"{server}:{interval}" for server, *intervals in servers for interval in intervals)
     if "vgtid" in found:

@@ -53,6 +53,8 @@ OLD: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("postgres", {"lsn": 5, "lsn_proc": 4}, {"lsn": 5, "lsn_proc": 4, "lsn_commit": 4}),
     ("postgres", {"lsn": 5, "messageType": "NOOP"}, {"lsn": 5}),
     ("mysql", {**BINLOG, "event": 0, "row": 0}, {**BINLOG}),
+    ("mysql", {**BINLOG, "gtids": None, "ts_ms": None}, {**BINLOG}),
+    ("mysql", {**BINLOG, "gtids": ""}, {**BINLOG}),
     ("mysql", {**BINLOG, "ts_ms": 1700000000}, {**BINLOG, "ts_sec": 1700000000}),
     ("mysql", {**BINLOG, "ts_ms": 1700000000123}, {**BINLOG, "ts_sec": 1700000000}),
     ("mysql", {**BINLOG, "gtids": f"{UUID}:1-5,\n{UUID}:7"}, {**BINLOG, "gtids": f"{UUID}:1-5:7"}),
@@ -85,6 +87,7 @@ OLD: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("mariadb", {**BINLOG, "event": 0, "row": 0, "snapshot": True}, {**BINLOG, "snapshot": "INITIAL"}),
     ("mariadb", {**BINLOG, "gtids": "0-1-100,\n1-2-7"}, {**BINLOG, "gtids": "0-1-100,1-2-7"}),
+    ("mariadb", {**BINLOG, "gtids": "", "ts_sec": None}, {**BINLOG}),
     ("mariadb", {**BINLOG, "ts_ms": 1700000000123}, {**BINLOG, "ts_sec": 1700000000}),
     ("db2", {"commit_lsn": DB2_LSN.upper()}, {"commit_lsn": DB2_LSN, "change_lsn": "NULL", "event_serial_no": 0}),
     (
