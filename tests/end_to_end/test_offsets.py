@@ -92,6 +92,7 @@ def test_a_running_sync_is_read_and_never_edited_and_a_reset_can_be_taken_back(d
     assert interrupt(process)[0] == 0
     assert run("offsets", "reset", lake).returncode == 0
     assert json.loads(run("offsets", "get", lake).stdout) == {"offsets": []}
+    assert "edit 1 would be taken back" in run("offsets", "undo", lake, "--dry-run").stdout
     assert "nothing comes of it" in run("offsets", "undo", lake).stdout
     assert offset_of(lake)["lsn"] > 0
     edits = [json.loads(line) for line in run("offsets", "history", lake, "--json").stdout.splitlines()]

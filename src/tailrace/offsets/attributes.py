@@ -95,6 +95,10 @@ def _collection(found: Any) -> Collection:
 
 def emit_collections(collections: tuple[Collection, ...]) -> str:
     entries = [{wire: getattr(each, name) for name, wire in _COLLECTION.items()} for each in collections]
+    for entry in entries:
+        # Some versions write it; the newest only once, for all of them.
+        if entry[_COLLECTION["correlation_id"]] is None:
+            del entry[_COLLECTION["correlation_id"]]
     return json.dumps(entries, separators=(",", ":"))
 
 

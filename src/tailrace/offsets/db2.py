@@ -17,6 +17,6 @@ LAYOUT = Layout(
     newest=newest,
     example={
         "partition": {"server": "shop"},
-        "offset": {"commit_lsn": "00000000:00000000:0000000000051dfb", "change_lsn": None, "event_serial_no": 0},
+        "offset": {"commit_lsn": "00000000:00000000:0000000000051dfb", "change_lsn": "NULL", "event_serial_no": 0},
     },
 )

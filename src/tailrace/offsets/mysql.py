@@ -27,9 +27,9 @@ GtidSet = dict[str, Intervals]
 
 
 def parse_gtids(value: str) -> GtidSet:
-    """`uuid:1-5:7,uuid:tag:1-3`; line breaks after commas are the server's own."""
+    """`uuid:1-5:7,uuid:tag:1-3`; line breaks after commas are the server's own. Nothing at all is no transaction."""
     found: GtidSet = {}
-    for part in re.sub(r"[\r\n ]", "", value).split(","):
+    for part in _parts(value):
         server, *rest = part.split(":")
         if not re.fullmatch(_UUID, server) or not rest:
             raise ValueError(f"{part[:60]!r} is no server with its transactions")
@@ -43,6 +43,11 @@ def parse_gtids(value: str) -> GtidSet:
     if not all(found.values()):
         raise ValueError("a server has no transactions")
     return found
+
+
+def _parts(value: str) -> list[str]:
+    compact = re.sub(r"[\r\n ]", "", value)
+    return compact.split(",") if compact else []
 
 
 def _interval(value: str) -> tuple[int, int]:
@@ -64,7 +69,7 @@ def emit_gtids(gtids: GtidSet) -> str:
 def parse_mariadb_gtids(value: str) -> tuple[tuple[int, int, int], ...]:
     """`domain-server-sequence`, one for each domain."""
     found = []
-    for part in re.sub(r"[\r\n ]", "", value).split(","):
+    for part in _parts(value):
         numbers = part.split("-")
         if len(numbers) != 3:
             raise ValueError(f"{part[:60]!r} is not domain-server-sequence")
@@ -78,10 +83,9 @@ def emit_mariadb_gtids(gtids: tuple[tuple[int, int, int], ...]) -> str:
 
 
 def _newest(values: dict[str, Any]) -> dict[str, Any]:
-    """Nothing to skip is left out, and the time has the name that the connector gives it."""
-    values = {
-        name: value for name, value in without_ended(values).items() if not (name in ("event", "row") and not value)
-    }
+    """What is nothing is left out, and the time has the name that the connector gives it."""
+    optional = ("event", "row", "gtids", "ts_sec")
+    values = {name: value for name, value in without_ended(values).items() if value or name not in optional}
     time = values.pop("ts_ms", None)
     if time is not None and "ts_sec" not in values:
         values["ts_sec"] = time // 1000 if time >= MILLISECONDS_MIN else time

@@ -11,10 +11,12 @@ from typing import Any
 
 from tailrace.offsets.attributes import (
     COMPLETED_FIELD,
+    CORRELATION_ID,
     ORDERS,
     SHARED_FIELDS,
     SHARED_RULES,
     SNAPSHOT_FIELD,
+    TRANSACTION_ID,
     without_ended,
 )
 from tailrace.offsets.codecs import FLAG, LONG, TEXT, parsed_text, text
@@ -64,9 +66,8 @@ def _is_copying(wire: Wire) -> bool:
 
 def _newest(values: dict[str, Any]) -> dict[str, Any]:
     values = without_ended(values)
-    return {
-        name: value for name, value in values.items() if value is not None or name in ("commit_scn", "transaction_id")
-    }
+    kept = ("commit_scn", TRANSACTION_ID, CORRELATION_ID)
+    return {name: value for name, value in values.items() if value is not None or name in kept}
 
 
 LAYOUT = Layout(

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from tailrace.offsets.attributes import ORDERS, SHARED_FIELDS, SHARED_RULES
 from tailrace.offsets.codecs import TEXT
 from tailrace.offsets.layout import Codec, CrossRule, Field, Layout, Wire
 
-_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z", re.ASCII)
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
 
 
 def parse_time(value: Any) -> str:
-    """RFC 3339 in UTC, with up to nine digits of a second: more than Python's times can hold: it stays a text."""
+    """RFC 3339, of which the connector also reads other zones and none, which is UTC. A text in UTC with no or nine
+    digits of a second, as the connector writes it: more than Python's times can hold."""
     found = _TIME.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError
-    datetime.fromisoformat(found[1])
-    return str(value)
+    zone = "+00:00" if found[3] in (None, "Z") else found[3]
+    second = datetime.fromisoformat(found[1] + zone).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    fraction = (found[2] or "").ljust(9, "0")
+    return f"{second}Z" if fraction == "0" * 9 else f"{second}.{fraction}Z"
 
 
 TIME = Codec(
@@ -36,15 +39,13 @@ MAYBE_TIME = Codec(
 
 def _moves_forward(wire: Wire) -> tuple[str, str] | None:
     start, offset = wire.get("startTime"), wire.get("offset")
-    if start is not None and offset is not None and _sortable(offset) < _sortable(start):
+    if start is not None and offset is not None and _sortable(parse_time(offset)) < _sortable(parse_time(start)):
         return "offset", "lies before startTime, where the partition begins"
     return None
 
 
-def _sortable(value: str) -> tuple[str, str]:
-    found = _TIME.fullmatch(value)
-    assert found is not None
-    return found[1], (found[2] or "").ljust(9, "0")
+def _sortable(time: str) -> str:
+    return time.removesuffix("Z").ljust(20, ".").ljust(29, "0")
 
 
 LAYOUT = Layout(

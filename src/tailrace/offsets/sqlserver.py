@@ -62,9 +62,15 @@ def _change_after_commit(wire: Wire) -> tuple[str, str] | None:
 
 
 def newest(values: dict[str, Any]) -> dict[str, Any]:
-    """While streaming, the number of the event is always there."""
+    """While streaming, the change and the number of its event are always there."""
     values = without_ended(values)
-    return values if "snapshot" in values else {"change_lsn": None, "event_serial_no": 0, **values}
+    if "snapshot" in values:
+        return values
+    return {
+        **values,
+        "change_lsn": values.get("change_lsn") or b"",
+        "event_serial_no": values.get("event_serial_no", 0),
+    }
 
 
 POSITION_RULES = (CrossRule("change-of-commit", _change_after_commit), *SHARED_RULES)
@@ -83,6 +89,6 @@ LAYOUT = Layout(
     newest=newest,
     example={
         "partition": {"server": "shop", "database": "orders"},
-        "offset": {"commit_lsn": "00000027:00000ac0:0002", "change_lsn": None, "event_serial_no": 1},
+        "offset": {"commit_lsn": "00000027:00000ac0:0002", "change_lsn": "NULL", "event_serial_no": 1},
     },
 )

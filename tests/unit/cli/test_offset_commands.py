@@ -1,4 +1,4 @@
-"""`tailrace offsets check` and `layout`, which need no lake; and what the others say without one."""
+"""`tailrace offsets check`, `edit` and `layout`, which need no lake; and what the others say without one."""
 
 from __future__ import annotations
 
@@ -26,6 +26,22 @@ def test_offsets_from_a_file_that_break_rules_are_named_with_the_rules(tmp_path:
     assert found.exit_code == 1
     assert "offsets[0].offset.pos -4 is not a whole number" in found.output
     assert "offsets[0].offset.POS is no field of this layout [known]" in found.output
+
+
+def test_keys_of_cassandra_are_added_changed_and_removed() -> None:
+    node = {
+        "partition": {"logicalName": "shop", "nodeId": "n1"},
+        "offset": {"cycling.riders": ":-1", "cycling.a": ":-1"},
+    }
+    place = "CommitLog-7-1700000000000.log:5"
+    edit = ["offsets", "edit", "cassandra", json.dumps(node)]
+    options = ["--set", f"cycling.races={place}", "--set", f"cycling.riders={place}", "--remove", "cycling.a"]
+    found = CliRunner().invoke(app, [*edit, *options])
+    assert json.loads(found.output)["offsets"] == [node | {"offset": {"cycling.riders": place, "cycling.races": place}}]
+    broken = CliRunner().invoke(app, [*edit, "--set", "cycling.riders=elsewhere"])
+    assert broken.exit_code == 2
+    assert "cycling.riders" in broken.stderr
+    assert "[place]" in broken.stderr
 
 
 def test_offsets_are_read_from_standard_input() -> None:
