@@ -9,7 +9,8 @@ from tailrace.errors import DefiniteError
 from tailrace.source.door import Check
 from tailrace.source.postgres._protocol import StreamOptions, plugin_options
 from tailrace.source.postgres._queries import load
-from tailrace.source.postgres._slot import FAILOVER_SINCE, find_slot, require_slot_name, slot_holder
+from tailrace.source.postgres._slot import FAILOVER_SINCE, find_slot, require_slot_name
+from tailrace.source.postgres._slot_holder import Holder
 
 QUERIES = load("doctor.sql")
 _RESTART = "after this change restart the server"
@@ -29,7 +30,7 @@ def check_named_slot(conn: psycopg.Connection, name: str) -> Check:
         return Check("slot", False, f"the server has given {name} up; it is made again once it is dropped", drop)
     if slot.active_pid is not None:
         end = f"select pg_terminate_backend({slot.active_pid});"
-        return Check("slot", False, f"{name} is read by {slot_holder(conn, name)}; if that is not a tailrace:", end)
+        return Check("slot", False, f"{Holder().problem(conn, name).message}; if that is not a tailrace:", end)
     return Check("slot", True, f"{name} is there and free")
 
 
