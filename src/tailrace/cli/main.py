@@ -118,6 +118,7 @@ PublishEvery = Annotated[
     float, typer.Option(help="Seconds between two publishes at least; more where they are dear.", min=0.1)
 ]
 Slot = Annotated[str | None, typer.Option(help="Use this replication slot; it is created if it is not there.")]
+Publication = Annotated[str | None, typer.Option(help="Use this existing publication.")]
 TwoPhase = Annotated[
     bool, typer.Option("--two-phase", help="Log prepared transactions when they are prepared. Needs Postgres 15.")
 ]
@@ -150,7 +151,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     as_text: AsText = None,
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
     publish_every: PublishEvery = 1.0,
-    publication: Annotated[str | None, typer.Option(help="Use this existing publication.")] = None,
+    publication: Publication = None,
     slot: Slot = None,
     failover_slot: FailoverSlot = False,
     two_phase: TwoPhase = False,
@@ -323,6 +324,11 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option
     as_text: AsText = None,
     signal_table: SignalTable = None,
     watermarks: Watermarks = Watermarking.READ_ONLY,
+    slot: Slot = None,
+    publication: Publication = None,
+    two_phase: TwoPhase = False,
+    origin: ChooseOrigin = Origin.ANY,
+    failover_slot: FailoverSlot = False,
 ) -> None:
     """Check whether a database can be copied, and print the SQL that fixes what cannot.
 
@@ -332,8 +338,10 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option
         from tailrace.cli.doctor import render
         from tailrace.source.kinds import source_of
 
-        source = source_of(dsn, append_only=append_only or [], as_text=as_text or [], signal_table=signal_table)
-        source = source.watermarked(watermarks)
+        stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
+        names = {"slot": slot, "publication": publication, "signal_table": signal_table}
+        patterns = {"append_only": append_only or [], "as_text": as_text or []}
+        source = source_of(dsn, stream=stream, **names, **patterns).watermarked(watermarks)
         checks = source.examine(tables or [], exclude or [])
         render(checks, Console())
         if any(check.ok is False for check in checks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,6 +12,7 @@ import psycopg
 import pytest
 from demo.embedded import EmbeddedPostgres
 from rich.console import Console
+from tests.postgres import wait_until
 
 from tailrace.cli.doctor import render
 from tailrace.source.door import Check
@@ -53,7 +55,97 @@ def test_its_sql_cures_every_missing_privilege(conn: psycopg.Connection, newcome
         for check in failed:
             assert check.fix is not None
             conn.execute(check.fix)
-        assert passes(examine(theirs, []))
+        assert passes(examine(theirs, [], named=Named(publication="tailrace")))
+        unnamed = found(examine(theirs, []), "publication")
+        assert (unnamed.ok, unnamed.fix) == (False, None), "sync would make its own, which only an owner may"
+        assert unnamed.found.endswith("publication tailrace sends the tables: pass --publication tailrace")
+
+
+@pytest.mark.parametrize(
+    "publication",
+    [
+        "for table t (id), u with (publish_via_partition_root = true)",
+        "for table t where (id > 1), u with (publish_via_partition_root = true)",
+        "for table t, u",
+        "for table t with (publish_via_partition_root = true)",
+        "for table t, u with (publish = 'insert', publish_via_partition_root = true)",
+    ],
+)
+def test_a_publication_that_leaves_something_out_is_not_advised(
+    conn: psycopg.Connection, newcomer: str, publication: str
+) -> None:
+    conn.execute("create table t (id int primary key, body text)")
+    conn.execute("create table u (id int primary key) partition by range (id)")
+    conn.execute("create table u1 partition of u default; grant select on t, u, u1 to newcomer")
+    conn.execute(f"create publication half {publication}")
+    with connect(newcomer) as theirs:
+        check = found(examine(theirs, []), "publication")
+        assert check.ok is False
+        assert "pass --publication tailrace" in check.found
+        conn.execute(check.fix or "")
+        assert found(examine(theirs, [], named=Named(publication="tailrace")), "publication").ok
+
+
+def test_a_named_slot_that_is_held_or_lost_comes_with_what_frees_it(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (id int primary key)")
+    name = f"named_{conn.info.dbname}"
+    source = PostgresSource(dsn, slot=name)
+    assert found(source.examine([], []), "slot").found == f"{name} is not there yet and is made"
+    conn.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", [name])
+    assert found(source.examine([], []), "slot").found == f"{name} is there and free"
+    with closing(connect(dsn, replication=True)) as holder:
+        options = "(proto_version '1', publication_names 'none')"
+        holder.pgconn.send_query(f"START_REPLICATION SLOT {name} LOGICAL 0/0 {options}".encode())
+        held = "select active from pg_replication_slots where slot_name = %s"
+        wait_until(lambda: conn.execute(held, [name]).fetchone() == (True,))
+        check = found(source.examine([], []), "slot")
+        assert check.ok is False
+        conn.execute(check.fix or "")
+        wait_until(lambda: conn.execute(held, [name]).fetchone() == (False,))
+    assert found(source.examine([], []), "slot").ok
+
+
+def test_a_slot_that_the_server_gave_up_is_dropped_by_the_sql_that_is_told() -> None:
+    settings = {"max_slot_wal_keep_size": "1MB", "min_wal_size": "32MB", "max_wal_size": "32MB"}
+    with (
+        TemporaryDirectory(prefix="tailrace-") as folder,
+        EmbeddedPostgres(Path(folder) / "data", settings=settings) as server,
+        connect(server.dsn()) as conn,
+    ):
+        conn.execute("create table t (id int primary key)")
+        conn.execute("select pg_create_logical_replication_slot('ours', 'pgoutput')")
+
+        def is_lost() -> bool:
+            conn.execute("select pg_switch_wal()")
+            conn.execute("insert into t select coalesce(max(id), 0) + 1 from t")
+            conn.execute("checkpoint")
+            return conn.execute("select wal_status from pg_replication_slots").fetchone() == ("lost",)
+
+        wait_until(is_lost, 60)
+        source = PostgresSource(server.dsn(), slot="ours")
+        check = found(source.examine([], []), "slot")
+        assert (check.ok, check.fix) == (False, "select pg_drop_replication_slot('ours');")
+        conn.execute(check.fix or "")
+        assert found(source.examine([], []), "slot").ok
+
+
+def test_what_is_asked_of_the_stream_is_looked_at(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (id int primary key)")
+    wanted = PostgresSource(dsn, stream={"two_phase": True, "failover": True})
+    checks = wanted.examine([], [])
+    prepared = found(checks, "two-phase commit")
+    assert (prepared.ok, prepared.fix) == (None, "alter system set max_prepared_transactions = 10;")
+    failover = found(checks, "failover slot")
+    if conn.info.server_version < 170000:
+        assert failover.ok is False
+    else:
+        assert failover.ok is None
+        assert "alter system set synchronized_standby_slots" in (failover.fix or "")
+    none = PostgresSource(dsn, stream={"origin": "none"}).examine([], [])
+    if conn.info.server_version < 160000:
+        assert found(none, "stream").found == "Postgres 15 cannot stream with an origin filter"
+    else:
+        assert found(none, "origin").ok
 
 
 def test_its_sql_cures_a_table_without_replica_identity(conn: psycopg.Connection) -> None:

@@ -18,9 +18,11 @@ from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import append_only, as_text, list_tables, require_columns
 from tailrace.source.postgres._connection import CONNECTIONS_NEEDED
+from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions
 from tailrace.source.postgres._queries import load
 from tailrace.source.postgres._signal_table import SignalTable
-from tailrace.source.postgres._slot import find_slot, require_slot_name
+from tailrace.source.postgres._slot import find_slot
+from tailrace.source.postgres._stream_checks import check_named_slot, check_stream
 from tailrace.source.postgres._table_checks import (
     check_access,
     check_left_out,
@@ -54,6 +56,7 @@ class Named:
     watermarks: Watermarks = READ_ONLY
     text_columns: tuple[str, ...] = ()
     """Patterns for columns that are copied as text."""
+    stream: StreamOptions = DEFAULTS
 
 
 NOTHING_NAMED = Named()
@@ -66,7 +69,7 @@ def examine(
     server = _one(conn, "server")
     role = _one(conn, "role")
     checks = [*_server(server), *_slots(conn, server, named), _senders(server), _connections(conn, role)]
-    checks.append(_replication(role))
+    checks += [_replication(role), *check_stream(conn, named.stream)]
     try:
         tables = append_only(list_tables(conn, include, exclude), named.append_only)
         require_columns(tables, named.text_columns)
@@ -112,14 +115,12 @@ def _server(server: dict[str, Any]) -> list[Check]:
 
 
 def _slots(conn: psycopg.Connection, server: dict[str, Any], named: Named) -> list[Check]:
-    needed = SLOTS_NEEDED
-    if named.slot is not None:
-        try:
-            require_slot_name(named.slot)
-            needed -= find_slot(conn, named.slot) is not None
-        except DefiniteError as error:
-            return [Check("slot", False, error.message, error.hint)]
-    return [_free("replication slots", server["slots_used"], server["slots_max"], "max_replication_slots", needed)]
+    checks = [] if named.slot is None else [check_named_slot(conn, named.slot)]
+    if any(check.ok is False for check in checks):
+        return checks
+    needed = SLOTS_NEEDED - (named.slot is not None and find_slot(conn, named.slot) is not None)
+    free = _free("replication slots", server["slots_used"], server["slots_max"], "max_replication_slots", needed)
+    return [*checks, free]
 
 
 def _senders(server: dict[str, Any]) -> Check:

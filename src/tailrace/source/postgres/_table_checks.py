@@ -7,12 +7,14 @@ is that table's alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from tailrace.errors import DefiniteError
+from tailrace.model.table import TableId
 from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights, hidden_rows
 from tailrace.source.postgres._catalog import TableInfo, candidates, quoted
@@ -47,12 +49,7 @@ def check_access(rights: Rights, tables: Sequence[TableInfo]) -> list[Check]:
 def check_publication(
     conn: psycopg.Connection, role: dict[str, Any], rights: Rights, tables: Sequence[TableInfo]
 ) -> Check:
-    """The user can make the publication, or there is one that can be used."""
-    wanted = [info.table for info in tables]
-    parameters = {"namespaces": [table.namespace for table in wanted], "names": [table.name for table in wanted]}
-    existing = [name for (name,) in conn.execute(QUERIES["publications"], parameters)]
-    if existing:
-        return Check("publication", True, f"{existing[0]} has the tables")
+    """The user can make the publication. One that there is already is used only where a person names it."""
     foreign = [info for info in tables if not rights.owns(info)]
     if role["may_create"] and not foreign:
         return Check("publication", True, f"{role['name']} may create it")
@@ -63,11 +60,24 @@ def check_publication(
     why = f"{role['name']} does not own {_listed(str(info.table) for info in foreign)}"
     # One that sends a table without identity would make the application's own updates fail.
     sendable = [info.table for info in tables if not problems(info) and not info.by_inserts]
+    some = role["may_create"] and len(foreign) < len(tables)
+    existing = _sending(conn, sendable) if sendable else None
+    if existing is not None:
+        found = f"{why}; publication {existing} sends the tables: pass --publication {existing}"
+        return Check("publication", False, found, leaves_out=some)
     tables_sql = ", ".join(f"only {quoted(table)}" for table in sendable)
     create = f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
     found = f"{why}; let the owner create it and pass --publication tailrace"
-    some = role["may_create"] and len(foreign) < len(tables)
     return Check("publication", False, found, create, leaves_out=some)
+
+
+def _sending(conn: psycopg.Connection, tables: Sequence[TableId]) -> str | None:
+    """A publication that sends every change of all rows and columns of all these tables."""
+    for (name,) in conn.execute(QUERIES["publications"]).fetchall():
+        with suppress(DefiniteError):
+            if not use_publication(conn, name, tables).refused:
+                return str(name)
+    return None
 
 
 def check_named_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableInfo]) -> list[Check]:

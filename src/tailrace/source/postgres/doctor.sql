@@ -50,19 +50,14 @@ select case when rolsuper then -1 else rolconnlimit end as role_limit,
 from me, kept, pg_database
 where pg_database.datname = current_database();
 
--- publications: publications that send every change of all rows of all of some tables
-select p.pubname
-from pg_publication p
-where p.pubinsert and p.pubupdate and p.pubdelete and p.pubtruncate
-  and not exists (
-    select from unnest(%(namespaces)s::text[], %(names)s::text[]) as wanted(namespace, name)
-    where not exists (
-      select from pg_publication_tables t
-      where t.pubname = p.pubname and t.schemaname = wanted.namespace and t.tablename = wanted.name
-        and to_jsonb(t) ->> 'rowfilter' is null
-    )
-  )
-order by p.pubname;
+-- publications: the names of all publications
+select pubname from pg_publication order by pubname;
+
+-- setting: one of the server's settings; nothing where it has none of that name
+select current_setting(%(name)s, true);
+
+-- physical_slots: the slots that standbys read from
+select slot_name from pg_replication_slots where slot_type = 'physical' order by slot_name;
 
 -- idle_slots: slots that no process reads from, and how much of the server's log they hold back
 select s.slot_name as name,

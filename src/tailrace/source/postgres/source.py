@@ -371,7 +371,7 @@ class PostgresSource(Source):
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         with session(self._dsn) as conn:
-            chosen = tuple(self._append_only), self._signals, self._watermarks, tuple(self._as_text)
+            chosen = tuple(self._append_only), self._signals, self._watermarks, tuple(self._as_text), self._stream
             named = _doctor.Named(self._slot, self._publication, *chosen)
             return _doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
 
