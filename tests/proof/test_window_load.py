@@ -29,6 +29,8 @@ WRITERS = 4
 TABLES = ("public.orders", "public.pairs")
 SIGNALS = "public.signals"
 EXECUTORS_SHARE = 0.25
+HANGS_SECONDS = 220
+"""A run that takes so long prints where it is."""
 LARGE = "repeat(md5({0}::text), 200)"
 SETUP = f"""
 create table orders (id int primary key, n int not null, large text);
@@ -68,6 +70,7 @@ POINTS = {
     "capture.flushed": 50,
 }
 RUN = f"""
+import faulthandler
 import sys
 from pathlib import Path
 from tailrace.connector import _growing
@@ -77,6 +80,7 @@ from tailrace.settings import ConnectorSettings, Watermarking
 from tailrace.snapshot import windows
 from tailrace.source.kinds import source_of
 from tailrace.spark.session import session
+faulthandler.dump_traceback_later({HANGS_SECONDS})
 settings = ConnectorSettings(
     Path(sys.argv[2]), publish_every_seconds=0.1, look_at_tables_seconds=1.0, readers_max=int(sys.argv[4]),
     window_rows=int(sys.argv[3]), once=sys.argv[5] == "once", signal_table="{SIGNALS}",

@@ -26,13 +26,18 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.read.duckdb import connect
 from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.snapshot import windows
 
 LARGE = "repeat(md5({0}::text), 200)"
 WAIT_SECONDS = 60
 
 
+WRITERS = 8
+
+
 @pytest.fixture
-def settings(tmp_path: Path) -> ConnectorSettings:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
+    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.2, window_rows=5, readers_max=1
     )
@@ -118,7 +123,7 @@ def count_up(dsn: str, seed: int, stopping: threading.Event) -> None:
 @contextmanager
 def counting(dsn: str) -> Iterator[None]:
     stopping = threading.Event()
-    threads = [threading.Thread(target=count_up, args=(dsn, seed, stopping)) for seed in range(3)]
+    threads = [threading.Thread(target=count_up, args=(dsn, seed, stopping)) for seed in range(WRITERS)]
     for thread in threads:
         thread.start()
     try:
