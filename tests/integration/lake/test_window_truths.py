@@ -33,6 +33,8 @@ WAIT_SECONDS = 60
 
 
 WRITERS = 8
+PAUSE_SECONDS = 0.01
+"""Between two rounds of a writer: the others need the machine too."""
 
 
 @pytest.fixture
@@ -113,7 +115,7 @@ def count_up(dsn: str, seed: int, stopping: threading.Event) -> None:
     """Adds one to any row, moves through rows that come and go."""
     chance = random.Random(seed)
     with psycopg.connect(dsn, autocommit=True) as conn:
-        while not stopping.is_set():
+        while not stopping.wait(PAUSE_SECONDS):
             key = chance.randint(1, 200)
             conn.execute("update counters set n = n + 1 where id = %s", [key])
             conn.execute("insert into counters values (%s, 0) on conflict do nothing", [1000 + key])
