@@ -166,6 +166,6 @@ def assert_settled(database: str, lake: Path, chance: random.Random) -> None:
     assert [each for each in compare(database, lake, TABLES) if not each.equal] == []
     ended = {SignalState.DONE, SignalState.STOPPED}
     wait_until(lambda: {each.state for each in lake_signals(LakeHome(lake))} <= ended, 1)
-    command = [sys.executable, "-m", "tailrace.cli.main", "verify", database, str(lake)]
+    command = [sys.executable, "-m", "tailrace.cli.main", "verify", database, str(lake), "--signal-table", SIGNALS]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
