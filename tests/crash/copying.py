@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from tests.doors.scripted import ScriptedSource
 from tests.running import sync_once
 
@@ -46,8 +47,10 @@ def sync(script: Path, lake: Path, mode: str = "incremental") -> dict[str, Table
     settings = ConnectorSettings(
         lake, once=True, snapshot_mode=SnapshotMode(mode), window_rows=CHUNK_ROWS, readers_max=READERS_MAX
     )
-    windows.GROWTH_MAX, _copying.WINDOWS_ROWS_MIN = 1.0, 10
-    return sync_once(settings, CountingSource(str(script)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows, "GROWTH_MAX", 1.0)
+        patch.setattr(_copying, "WINDOWS_ROWS_MIN", 10)
+        return sync_once(settings, CountingSource(str(script)))
 
 
 if __name__ == "__main__":

@@ -21,11 +21,16 @@ from tailrace.connector.signals import lake_signals
 from tailrace.lake.home import LakeHome
 from tailrace.model.signal import SignalState
 from tailrace.model.table_state import TableState
+from tailrace.settings import Watermarking
 
-ROUNDS = 25
+ROUNDS = int(os.environ.get("TAILRACE_ROUNDS", "25"))
 ROWS = 600
 WRITERS = 4
 TABLES = ("public.orders", "public.pairs")
+SIGNALS = "public.signals"
+EXECUTORS_SHARE = 0.25
+HANGS_SECONDS = 220
+"""A run that takes so long prints where it is."""
 LARGE = "repeat(md5({0}::text), 200)"
 SETUP = f"""
 create table orders (id int primary key, n int not null, large text);
@@ -33,6 +38,7 @@ alter table orders alter large set storage external;
 insert into orders select n, 0, {LARGE.format("n")} from generate_series(1, {ROWS}) n;
 create table pairs (a text, b int, n int not null, primary key (a, b));
 insert into pairs select chr(65 + n % 26), n, 0 from generate_series(1, {ROWS}) n;
+create table signals (id text primary key, type text not null, data text);
 """
 STATEMENTS = (
     "update orders set n = n + 1 where id = %(key)s",
@@ -60,19 +66,32 @@ POINTS = {
     "signals.ordered": 1,
     "signals.asked": 1,
     "signals.ended": 2,
+    "signals.stopped": 1,
     "capture.flushed": 50,
 }
-RUN = """
+RUN = f"""
+import faulthandler
 import sys
 from pathlib import Path
+from tailrace.connector import _growing
 from tailrace.connector.connector import Connector
-from tailrace.settings import ConnectorSettings
+from tailrace.lake.formats import format_named
+from tailrace.settings import ConnectorSettings, Watermarking
+from tailrace.snapshot import windows
 from tailrace.source.kinds import source_of
+from tailrace.spark.session import session
+faulthandler.dump_traceback_later({HANGS_SECONDS})
 settings = ConnectorSettings(
     Path(sys.argv[2]), publish_every_seconds=0.1, look_at_tables_seconds=1.0, readers_max=int(sys.argv[4]),
-    window_rows=int(sys.argv[3]), once=sys.argv[5] == "once",
+    window_rows=int(sys.argv[3]), once=sys.argv[5] == "once", signal_table="{SIGNALS}",
+    watermarking=Watermarking(sys.argv[6]),
 )
-connector = Connector(settings, source_of(sys.argv[1]))
+spark = None
+if sys.argv[7] == "executors":
+    windows.HERE_ROWS_MAX = _growing.EXECUTORS_ROWS_MIN = 1
+    _growing.PORTION_BYTES_MIN = 1
+    spark = session(format_named("delta"))
+connector = Connector(settings, source_of(sys.argv[1], signal_table="{SIGNALS}"), spark)
 connector.start()
 if not settings.once:
     sys.stdin.read()
@@ -84,7 +103,11 @@ connector.wait()
 def started(
     dsn: str, lake: Path, chance: random.Random, point: str = "", *, once: bool = False
 ) -> subprocess.Popen[bytes]:
+    """With chunks of any small size, any way to mark windows, and in some rounds by Spark's executors."""
+    watermarking = chance.choice([each.value for each in Watermarking])
+    where = "executors" if chance.random() < EXECUTORS_SHARE else "here"
     arguments = [dsn, str(lake), str(chance.randint(1, 50)), str(chance.choice([1, 2, 4])), "once" if once else ""]
+    arguments += [watermarking, where]
     environment = os.environ | {"TAILRACE_FAILPOINT": point}
     return subprocess.Popen([sys.executable, "-c", RUN, *arguments], stdin=subprocess.PIPE, env=environment)
 
@@ -97,7 +120,8 @@ def caught_up(dsn: str, lake: Path, chance: random.Random) -> None:
 
 def ask(lake: Path, chance: random.Random) -> None:
     """A signal of any kind."""
-    kind = chance.choice(["execute-snapshot"] * 4 + ["pause-snapshot", "resume-snapshot", "resume-snapshot"])
+    kinds = ["execute-snapshot"] * 5 + ["stop-snapshot", "pause-snapshot", "resume-snapshot", "resume-snapshot"]
+    kind = chance.choice(kinds)
     data: dict[str, object] = {"data-collections": chance.choice([["public.orders"], ["public.pairs"], list(TABLES)])}
     if kind == "execute-snapshot" and chance.random() < 0.4:
         data["additional-condition"] = f"n < {chance.randint(0, 9)}"
@@ -132,10 +156,16 @@ def test_under_load_and_killed_at_random_points_the_lake_equals_the_source(datab
 
 
 def assert_settled(database: str, lake: Path, chance: random.Random) -> None:
-    """Everything that was asked for is done, and the lake is the source."""
+    """Everything that was asked for is done, and the lake is the source. What was stopped is asked for once more."""
     tailrace.signal(lake, "resume-snapshot")
+    caught_up(database, lake, chance)
+    tailrace.signal(lake, "execute-snapshot", {"data-collections": list(TABLES)})
     caught_up(database, lake, chance)
     records = LakeHome(lake).tables.load().values()
     assert [(record.state, record.reason) for record in records] == [(TableState.LIVE, None)] * len(TABLES)
     assert [each for each in compare(database, lake, TABLES) if not each.equal] == []
-    wait_until(lambda: {each.state for each in lake_signals(LakeHome(lake))} <= {SignalState.DONE}, 1)
+    ended = {SignalState.DONE, SignalState.STOPPED}
+    wait_until(lambda: {each.state for each in lake_signals(LakeHome(lake))} <= ended, 1)
+    command = [sys.executable, "-m", "tailrace.cli.main", "verify", database, str(lake), "--signal-table", SIGNALS]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr

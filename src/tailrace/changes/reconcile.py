@@ -66,13 +66,23 @@ def reconciled(
     is_unknown = moved & (filler < 0)
     is_there = (moved | (own >= 0)) & ~states.column(DELETED).to_numpy() & ~is_unknown
     changed = _filled(states.filter(pa.array(is_there)), rows, filler[is_there])
-    as_read = np.ones(rows.num_rows, bool)
-    as_read[own[own >= 0]] = False
     plain = pa.schema([rows.schema.field(name) for name in schema.names])
     changed = with_exact(changed.select(list(schema.names)).cast(plain), exact_of(changed))
-    found = [rows.filter(pa.array(as_read)), changed]
+    found = together([rows, changed], plain).combine_chunks().take(pa.array(_order(rows.num_rows, own, is_there)))
     unknown = states.filter(pa.array(is_unknown)).select(list(schema.key))
-    return Reconciled(_as_states(together(found, plain), schema), _among(unknown, wanted, schema))
+    return Reconciled(_as_states(found, schema), _among(unknown, wanted, schema))
+
+
+def _order(rows: int, own: np.ndarray, is_there: np.ndarray) -> np.ndarray:
+    """Which of the rows and of the changed ones after them there are, each changed one at the place of the row that it
+    replaces: a chunk comes in the order of the key, and who writes it need not sort what is in order."""
+    at, left = np.arange(rows), np.ones(rows, bool)
+    left[own[own >= 0]] = False
+    changed = own[is_there]
+    numbers = rows + np.arange(len(changed))
+    at[changed[changed >= 0]] = numbers[changed >= 0]
+    left[changed[changed >= 0]] = True
+    return np.concatenate([at[left], numbers[changed < 0]])
 
 
 def _among(keys: pa.Table, wanted: pa.Table | None, schema: TableSchema) -> pa.Table:

@@ -41,7 +41,7 @@ from tailrace.spark.tasks import on_executors
 
 GROUP_SECONDS = 2.0
 """How long a state of the source is held, about."""
-ROWS_FIRST = 20_000
+ROWS_FIRST = 50_000
 """In the first chunks of a table, if they are not too wide for that."""
 ROWS_FIRST_UNKNOWN = 2_000
 """The same where no one knows how wide they are."""
@@ -50,7 +50,7 @@ CHUNK_BYTES_MAX = 48 << 20
 """Of rows as they are in memory, about; and so much is reconciled in one piece, however large a chunk turns out."""
 CHUNK_BYTES_MIN = 1 << 20
 """Less than this costs more to plan than to read, however slow the machine is at present."""
-GROWTH_MAX = 2.0
+GROWTH_MAX = 4.0
 """A group is at most so many times as large as the last one: the machine may be slower by now."""
 CHUNKS_A_TASK = 2
 TABLES_MAX = 64
@@ -176,8 +176,8 @@ class WindowReader:
                 raise TransientError(f"rows cannot be kept for a moment in {self._folder}: {error}") from error
             raise
         group.seconds = time.monotonic() - begun
-        for table, each in group.tables.items():
-            group.tables[table] = replace(each, held_seconds=group.seconds, begun=begun)
+        for table, window in group.tables.items():
+            group.tables[table] = replace(window, held_seconds=group.seconds, begun=begun)
         # After the last row was read: what empties a table shows at once, whatever state it is read under. After the
         # window has closed: watermarks of the source are before it.
         group.position = max(point.position, self._source.now())

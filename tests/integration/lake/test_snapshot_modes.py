@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,3 +97,10 @@ def test_a_table_that_is_large_is_copied_by_windows_from_the_start(
     version = stored.version()
     assert version is not None
     assert (version.number > 1) == is_large
+
+
+def test_with_initial_only_a_run_ends_by_itself_when_all_is_copied(source: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tailrace.cli.main", "sync", source, str(tmp_path / "lake")]
+    done = subprocess.run([*command, "--snapshot-mode", "initial_only"], check=False, timeout=120)
+    assert done.returncode == 0
+    assert_equal(source, tmp_path / "lake", *TABLES)

@@ -48,6 +48,7 @@ def test_windows_on_executors_under_load_equal_the_source(
     """Rows move between keys and leave their large columns out meanwhile."""
     monkeypatch.setattr(windows, "HERE_ROWS_MAX", 10)
     monkeypatch.setattr(_growing, "EXECUTORS_ROWS_MIN", 10)
+    monkeypatch.setattr(_growing, "PORTION_BYTES_MIN", 1)
     execute(database, SETUP)
     settings = ConnectorSettings(
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.5, window_rows=60, readers_max=2

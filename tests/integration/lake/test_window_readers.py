@@ -40,9 +40,10 @@ def rows_of(frame: Any) -> dict[int, int]:
 
 
 def test_cuts_that_are_open_while_a_table_is_copied_by_windows_stay_what_they_are(
-    database: str, tmp_path: Path, spark: SparkSession
+    database: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read before, first read in the middle of the copy, and first read after it."""
+    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
     execute(database, SETUP)
     settings = ConnectorSettings(
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.2, window_rows=20, readers_max=1

@@ -26,13 +26,20 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.read.duckdb import connect
 from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.snapshot import windows
 
 LARGE = "repeat(md5({0}::text), 200)"
 WAIT_SECONDS = 60
 
 
+WRITERS = 8
+PAUSE_SECONDS = 0.01
+"""Between two rounds of a writer: the others need the machine too."""
+
+
 @pytest.fixture
-def settings(tmp_path: Path) -> ConnectorSettings:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
+    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.2, window_rows=5, readers_max=1
     )
@@ -108,7 +115,7 @@ def count_up(dsn: str, seed: int, stopping: threading.Event) -> None:
     """Adds one to any row, moves through rows that come and go."""
     chance = random.Random(seed)
     with psycopg.connect(dsn, autocommit=True) as conn:
-        while not stopping.is_set():
+        while not stopping.wait(PAUSE_SECONDS):
             key = chance.randint(1, 200)
             conn.execute("update counters set n = n + 1 where id = %s", [key])
             conn.execute("insert into counters values (%s, 0) on conflict do nothing", [1000 + key])
@@ -118,7 +125,7 @@ def count_up(dsn: str, seed: int, stopping: threading.Event) -> None:
 @contextmanager
 def counting(dsn: str) -> Iterator[None]:
     stopping = threading.Event()
-    threads = [threading.Thread(target=count_up, args=(dsn, seed, stopping)) for seed in range(3)]
+    threads = [threading.Thread(target=count_up, args=(dsn, seed, stopping)) for seed in range(WRITERS)]
     for thread in threads:
         thread.start()
     try:

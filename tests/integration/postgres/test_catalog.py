@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg
 import pytest
 
@@ -9,6 +11,7 @@ from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
 from tailrace.source.postgres._catalog import TableInfo, list_tables, measured, schema_of
 from tailrace.source.postgres._problems import problems
+from tailrace.source.postgres.source import PostgresSource
 
 
 def described(conn: psycopg.Connection, name: str = "t") -> TableInfo:
@@ -86,6 +89,23 @@ def test_an_estimate_of_rows_and_bytes_comes_from_the_parts(conn: psycopg.Connec
     assert info.rows_estimated == 1000
     assert measured(conn, info).size_bytes >= 1000 * 28
     assert len(info.parts) == 2
+
+
+def test_a_table_that_was_never_analyzed_has_estimates_all_the_same_and_no_one_waits_for_a_lock(
+    conn: psycopg.Connection, dsn: str
+) -> None:
+    source, table = PostgresSource(dsn), TableId("public", "t")
+    conn.execute("create table t (id int primary key, v text) with (autovacuum_enabled = off)")
+    with psycopg.connect(dsn, autocommit=True) as other:
+        other.execute("insert into t select n, repeat('x', 100) from generate_series(1, 5000) n")
+    found = source.describe([table])[table]
+    assert 2500 <= found.rows_estimated <= 10_000
+    assert 100 <= (found.row_bytes_estimated or 0) <= 300
+    with psycopg.connect(dsn) as locker:
+        locker.execute("lock table t")
+        begun = time.monotonic()
+        assert source.describe([table])[table].row_bytes_estimated is None
+        assert time.monotonic() - begun < 2
 
 
 WITHOUT_PROBLEM = {

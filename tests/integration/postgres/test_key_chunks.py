@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from psycopg import sql
 from tests.integration.postgres.reading import described, numbers, read, walk
 
-from tailrace.errors import DefiniteError, TransientError
+from tailrace.errors import DefiniteError, ResyncError, TransientError
 from tailrace.model.table import TableId
 from tailrace.source.postgres._chunks import reader
 from tailrace.source.postgres._keys import SCAN_ROWS_MAX, boundaries
@@ -181,6 +181,30 @@ def test_a_chunk_in_the_middle_of_a_table_is_thought_to_be_as_small_as_it_is(
     plan = conn.execute(sql.SQL("explain (format json) select * from {}").format(chunks[50].rows())).fetchone()
     assert plan is not None
     assert plan[0][0]["Plan"]["Plan Rows"] < 2500
+
+
+def test_a_cursor_of_another_version_of_the_servers_library_is_not_used(
+    conn: psycopg.Connection, source: PostgresSource
+) -> None:
+    """Its order may be another one."""
+    ordered = conn.execute(
+        "select quote_ident(collname) from pg_collation where collencoding in (-1, pg_char_to_encoding('UTF8'))"
+        " and pg_collation_actual_version(oid) is not null and collisdeterministic limit 1"
+    ).fetchone()
+    collation = f"collate {ordered[0]}" if ordered else ""
+    conn.execute(f"create table t (id text {collation} primary key, n int)")
+    conn.execute("insert into t select 'k' || n, n from generate_series(1, 50) n")
+    table = described(source)
+    assert numbers(walk(source, table, 7, 3), "n") == list(range(1, 51))
+    with source.window() as point:
+        last = source.last_key(point, table)
+        assert last is not None
+        assert len(last) == (2 if ordered else 1)
+        old = [last[0], "id 0.9"]
+        for between in ((None, old), (old, last)):
+            with pytest.raises(ResyncError, match="orders its key otherwise"):
+                source.key_chunks(point, table, between, 7, 3)
+        assert source.key_chunks(point, table, (None, last[:1]), 7, 3), "as an earlier state wrote it"
 
 
 def test_a_range_ends_at_its_second_cursor_also_when_the_row_that_stood_there_is_gone(

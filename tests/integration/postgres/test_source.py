@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 from collections.abc import Iterator
 
 import psycopg
@@ -199,22 +198,6 @@ def test_a_described_table_that_is_gone_is_missing(conn: psycopg.Connection, sou
     assert source.describe([]) == {}
     conn.execute("alter table u set unlogged")
     assert "unlogged" in (problem_of(source.describe([U])[U]) or "")
-
-
-def test_a_table_that_was_never_analyzed_has_estimates_all_the_same_and_no_one_waits_for_a_lock(
-    conn: psycopg.Connection, dsn: str, source: PostgresSource
-) -> None:
-    conn.execute("create table t (id int primary key, v text) with (autovacuum_enabled = off)")
-    with psycopg.connect(dsn, autocommit=True) as other:
-        other.execute("insert into t select n, repeat('x', 100) from generate_series(1, 5000) n")
-    found = source.describe([T])[T]
-    assert 2500 <= found.rows_estimated <= 10_000
-    assert 100 <= (found.row_bytes_estimated or 0) <= 300
-    with psycopg.connect(dsn) as locker:
-        locker.execute("lock table t")
-        begun = time.monotonic()
-        assert source.describe([T])[T].row_bytes_estimated is None
-        assert time.monotonic() - begun < 2
 
 
 def test_prepare_makes_what_is_missing_and_nothing_twice(conn: psycopg.Connection, source: PostgresSource) -> None:

@@ -191,3 +191,13 @@ def test_what_comes_out_is_what_a_publish_takes() -> None:
         assert each.again.column_names == list(KEY)
         assert each.states.column(UNCHANGED).null_count == each.states.column(ORIGIN).null_count == 2
         assert not any(each.states.column(FRESH).to_pylist() + each.states.column(DELETED).to_pylist())
+
+
+def test_rows_stay_where_they_were_read_and_a_changed_one_is_where_the_one_was_that_it_replaces() -> None:
+    ordered = [(float(number), "x") for number in range(8)]
+    server = Server(set(ordered))
+    read = [server.rows[same(key)] for key in ordered]
+    for kind, key in (("move", ordered[3]), ("delete", ordered[5])):
+        server.step(Step(kind, key, key, True, False, True, False))
+    found = reconcile(read, server).states.select(list(KEY)).to_pylist()
+    assert found == [dict(zip(KEY, key, strict=True)) for key in ordered if key != ordered[5]]

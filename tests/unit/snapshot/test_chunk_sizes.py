@@ -34,20 +34,21 @@ def test_the_first_chunk_has_as_many_rows_as_their_width_allows(width: int | Non
     assert rows_first(table) == pytest.approx(rows, rel=0.01)
 
 
-def test_a_group_that_was_quick_is_followed_by_one_that_is_twice_as_large() -> None:
+def test_a_group_that_was_quick_is_followed_by_one_that_is_four_times_as_large() -> None:
     rows = [ROWS_FIRST]
     while rows[-1] < ROWS_MAX:
         rows.append(rows_next(rows[-1], 0.01, 40))
-    assert rows[1] == 2 * ROWS_FIRST
-    assert len(rows) == 7
+    assert rows[1] == 4 * ROWS_FIRST
+    assert len(rows) == 4
     assert rows_next(ROWS_MAX, GROUP_SECONDS, 40) == ROWS_MAX
 
 
 def test_on_a_machine_that_crawls_chunks_are_still_worth_planning() -> None:
-    narrow, wide = 50_000, 50_000
+    narrow, wide, alone = ROWS_MAX, ROWS_MAX, ROWS_MAX
     for _ in range(20):
         narrow, wide = rows_next(narrow, 60, 40), rows_next(wide, 60, CHUNK_BYTES_MIN // 200)
-    assert (narrow, wide) == (ROWS_FIRST, 200)
+        alone = rows_next(alone, 60, 1)
+    assert (narrow, wide, alone) == (CHUNK_BYTES_MIN // 40, 200, ROWS_FIRST)
 
 
 def test_whatever_the_time_a_chunk_of_wide_rows_stays_within_its_bytes() -> None:

@@ -2,7 +2,10 @@
 
 A cursor has the texts of a row's key columns as the server prints them, and a chunk the rows after one cursor and up to
 another. The server alone orders, compares and casts: `(a, b) > ('7'::int4, 'x'::text)`, by the types and collations of
-the columns. A table may be ordered by other columns than its key. Where those of several rows are equal, a chunk has
+the columns. Where that order depends on a library of the server's machine, a cursor ends with the library's version:
+after another one, the cursor stands nowhere, and the table is read from the start.
+
+A table may be ordered by other columns than its key. Where those of several rows are equal, a chunk has
 all of these rows.
 
 A partitioned table is read through its root, which has the key and the order of all its rows.
@@ -19,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, ResyncError
 from tailrace.model.table import TableId
 from tailrace.source.door import Cursor, SourceTable
 from tailrace.source.postgres._chunks import identifier, look_in
@@ -40,6 +43,8 @@ class KeyColumn:
     """Without a modifier, and for a domain the type it is made of: a value that is there passes no check again."""
     collation: tuple[str, str] | None
     """None where it is the type's own."""
+    version: str | None = None
+    """Of the library that orders its texts; None where none does, or the server cannot tell."""
 
     def literal(self, text: str) -> sql.Composed:
         value = sql.SQL("{}::{}").format(text, sql.Identifier(*self.type))
@@ -61,6 +66,23 @@ class KeyOrder:
         """A type that came with an extension has its operators beside it."""
         return sorted({column.type[0] for column in self.columns} - {"pg_catalog"})
 
+    @property
+    def version(self) -> str | None:
+        """What the order depends on besides the rows; None for nothing."""
+        found = [f"{column.name} {column.version}" for column in self.columns if column.version is not None]
+        return ", ".join(found) or None
+
+    def cursor(self, texts: Sequence[str]) -> Cursor:
+        return [*texts] if self.version is None else [*texts, self.version]
+
+    def texts(self, cursor: Cursor) -> Cursor:
+        """`ResyncError` for a cursor of another order than this one. One without a version is of an earlier state of
+        Tailrace."""
+        count = len(self.columns)
+        if len(cursor) > count and cursor[count] != self.version:
+            raise ResyncError.of(self.table, "the server orders its key otherwise than when its copy began")
+        return cursor[:count]
+
     def where(self, condition: sql.Composable) -> sql.Composed:
         only = sql.SQL("" if self.is_partitioned else "only ")
         return sql.SQL("{}{} where {}").format(only, identifier(self.table), condition)
@@ -71,6 +93,8 @@ class KeyOrder:
         A row-value comparison alone is thought to keep a third of the table, and two of them a quarter: the server
         would rather read all of it. So what the cursors have in common is compared by itself, and so is the first
         column in which they differ."""
+        after = None if after is None else self.texts(after)
+        upto = None if upto is None else self.texts(upto)
         same = 0 if after is None or upto is None else _common(after, upto)
         bounds = [] if upto is None else [_compare([self.columns[n]], "=", upto[n : n + 1]) for n in range(same)]
         left = self.columns[same:]
@@ -151,7 +175,7 @@ def key_order(conn: psycopg.Connection, table: SourceTable, order: Sequence[str]
     found = conn.execute(QUERIES["key_columns"], chosen).fetchall()
     names = [name for name, *_ in found]
     missing = [name for name in order if name not in names]
-    nullable = [name for name, *_, is_never_null in found if not is_never_null]
+    nullable = [name for name, _, _, is_never_null, _ in found if not is_never_null]
     if missing:
         raise _refused(table, f"has no column {missing[0]} to go by", "name a column that it has")
     if nullable:
@@ -164,8 +188,8 @@ def key_order(conn: psycopg.Connection, table: SourceTable, order: Sequence[str]
         hint = f"create index concurrently on {table.table} ({listed})"
         raise _refused(table, f"has no index on {listed}, so every window would read all of it", hint)
     columns = tuple(
-        KeyColumn(name, (type_[0], type_[1]), collation and (collation[0], collation[1]))
-        for name, type_, collation, _ in found
+        KeyColumn(name, (type_[0], type_[1]), collation and (collation[0], collation[1]), version)
+        for name, type_, collation, _, version in found
     )
     return KeyOrder(table.table, table.detail.is_partitioned, columns)
 
@@ -180,7 +204,7 @@ def last_key(conn: psycopg.Connection, order: KeyOrder) -> Cursor | None:
     look_in(conn, order.namespaces)
     query = _query("last_key", order, {"rows": order.between(None, None), "places": _places(order, " desc")})
     row = conn.execute(query).fetchone()
-    return None if row is None else list(row)
+    return None if row is None else order.cursor(row)
 
 
 def plan(
@@ -191,10 +215,10 @@ def plan(
     found = conn.execute(boundaries(order, between, rows, count)).fetchall()
     after, last = between
     chunks: list[KeyChunk] = []
-    for _, *cursor in found:
-        if after is None or cursor != list(after):
-            chunks.append(KeyChunk(order, after, cursor))
-        after = cursor
+    for _, *texts in found:
+        if after is None or texts != list(order.texts(after)):
+            chunks.append(KeyChunk(order, after, order.cursor(texts)))
+        after = order.cursor(texts)
     if chunks and last is not None and found[-1][0] < rows * count:
         chunks[-1] = replace(chunks[-1], upto=list(last))
     return chunks

@@ -25,7 +25,8 @@ select a.attname, array[type_namespace.nspname, t.typname]::text[],
        a.attnotnull and not exists (
          select from pg_constraint n
          where n.conrelid = a.attrelid and n.contype = 'n' and n.conkey = array[a.attnum] and not n.convalidated
-       )
+       ),
+       case when a.attcollation <> 0 then pg_collation_actual_version(a.attcollation) end
 from typed
 join pg_type t on t.oid = typed.type and t.typtype <> 'd'
 join pg_namespace type_namespace on type_namespace.oid = t.typnamespace
