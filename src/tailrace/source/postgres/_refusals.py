@@ -1,8 +1,9 @@
 """Why a server does not let us in, in words a person can act on.
 
-libpq keeps no SQLSTATE of a refused connection, only the server's text in the server's language. What that tells is
-recognised by names that are not translated where it has one (`pg_hba.conf`, `max_wal_senders`, CONNECT), else by its
-English words. A text that is not recognised is shown as it is, with all that can be checked.
+A refusal is known by its SQLSTATE (`_sqlstate`). Where several have the same one, names that are not translated tell
+them apart (`pg_hba.conf`, `max_wal_senders`, CONNECT), and English words if the server speaks English; else what is
+said names each of them. Where the SQLSTATE cannot be known, the words alone count. What is not recognised is shown as
+it is, with all that can be checked.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ class ServerFullError(TransientError):
 
 @dataclass(frozen=True)
 class _Refusal:
-    """One kind: what of its text tells it, any of these, and what is said instead."""
+    """One kind: its SQLSTATE, what of its text tells it, any of these, and what is said instead."""
 
+    state: str
     told_by: tuple[str, ...]
     kind: type[TailraceError]
     message: str
@@ -32,12 +34,14 @@ class _Refusal:
 
 
 _PASSWORD = _Refusal(
+    "28P01",
     ("password authentication failed", "no password supplied"),
     DefiniteError,
     "the server refused the password of {user}",
     "check the password in the connection string, in PGPASSWORD or in ~/.pgpass",
 )
 _REPLICATION = _Refusal(
+    "42501",
     ("must be superuser or replication role", "permission denied to start WAL sender", "REPLICATION"),
     DefiniteError,
     "user {user} lacks the REPLICATION privilege",
@@ -79,6 +83,7 @@ _REFUSALS = (
     _PASSWORD,
     *_TLS,
     _Refusal(
+        "42501",
         ("CONNECT",),
         DefiniteError,
         "user {user} may not connect to this database",
@@ -86,27 +91,35 @@ _REFUSALS = (
     ),
     _REPLICATION,
     _Refusal(
+        "53300",
         ("max_wal_senders",),
         TransientError,
         "the server has no wal sender left",
         "alter system set max_wal_senders = 10; then restart the server",
     ),
     _Refusal(
+        "28000",
         ("pg_hba.conf",),
         DefiniteError,
         "the server's pg_hba.conf does not let us in",
         "add a line for this user, database and address to pg_hba.conf and reload",
     ),
     _Refusal(
+        "53300",
         ("too many clients", "too many connections", "remaining connection slots are reserved"),
         ServerFullError,
         "the server has no connection left for {user}",
         "end some, or raise the limit of the role ({limit}), of the database or of the server (max_connections)",
     ),
     _Refusal(
-        ("is not permitted to log in",), DefiniteError, "user {user} may not log in", "alter role {role} with login;"
+        "28000",
+        ("is not permitted to log in",),
+        DefiniteError,
+        "user {user} may not log in",
+        "alter role {role} with login;",
     ),
     _Refusal(
+        "55000",
         ("is not currently accepting connections",),
         DefiniteError,
         "this database takes no connections",
@@ -115,6 +128,26 @@ _REFUSALS = (
 )
 _NO_DATABASE = re.compile(r'database "[^"]*" does not exist')
 _NO_ROLE = re.compile(r'role "[^"]*" does not exist')
+_OF_STATE = {
+    **{each.state: each for each in _REFUSALS if each.state in ("28P01", "55000")},
+    "53300": next(each for each in _REFUSALS if each.kind is ServerFullError),
+    "42501": _Refusal(
+        "42501",
+        (),
+        DefiniteError,
+        "user {user} may not connect to this database, or lacks the REPLICATION privilege",
+        "grant connect on database {database} to {role}; alter role {role} with replication;",
+    ),
+    "28000": _Refusal(
+        "28000",
+        (),
+        DefiniteError,
+        "no such user, or user {user} may not log in",
+        "create role {role} login replication; or alter role {role} with login;",
+    ),
+    "3D000": _Refusal("3D000", (), DefiniteError, "no such database", "list the databases with: psql -l"),
+}
+"""What is said where only the SQLSTATE is understood."""
 _NAME = re.compile(r'["»„«](?!max_wal_senders)[^"«“»]*["«“»]')
 """A database may be called CONNECT."""
 _WHAT_TO_CHECK = (
@@ -123,14 +156,14 @@ _WHAT_TO_CHECK = (
 )
 
 
-def explain(error: psycopg.OperationalError, dsn: str) -> TailraceError:
-    """Which kind of failure to connect this is: transient where waiting may help."""
+def explain(error: psycopg.OperationalError, dsn: str, state: str | None = None) -> TailraceError:
+    """Which kind of failure to connect this is: transient where waiting may help. `state` is the SQLSTATE, if known."""
     text = " ".join(str(error).split())
     if error.pgconn is not None and error.pgconn.needs_password:
         return _say(_PASSWORD, error, dsn)
     unnamed = _NAME.sub("", text)
     for refusal in _REFUSALS:
-        if any(words in unnamed for words in refusal.told_by):
+        if state in (None, refusal.state) and any(words in unnamed for words in refusal.told_by):
             return _say(refusal, error, dsn)
     where = describe(dsn)
     if _NO_DATABASE.search(text):
@@ -138,6 +171,8 @@ def explain(error: psycopg.OperationalError, dsn: str) -> TailraceError:
     if _NO_ROLE.search(text):
         role = sql.Identifier(_user(error, dsn)).as_string(None)
         return DefiniteError(f"{where}: no such user", f"create role {role} login replication")
+    if state in _OF_STATE:
+        return _say(_OF_STATE[state], error, dsn)
     return TransientError(f"{where}: cannot connect: {_reason(text)}", _WHAT_TO_CHECK)
 
 

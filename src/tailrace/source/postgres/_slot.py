@@ -210,7 +210,7 @@ def _create(conn: psycopg.Connection, dsn: str, name: str, how: str, waiter: Wai
         raise missing_replication(dsn, conn.info.user) from None
     except psycopg.errors.ObjectNotInPrerequisiteState:
         raise DefiniteError(
-            "the server's wal_level is not logical",
+            "the server's wal_level is not logical, or its primary's is not",
             "alter system set wal_level = logical; then restart the server",
         ) from None
     lsn, exported = result.get_value(0, 1), result.get_value(0, 2)

@@ -61,13 +61,17 @@ def check_publication(
         fix = f"grant create on database {database} to {user};"
         return Check("publication", False, f"{role['name']} may not create one in {role['database']}", fix)
     why = f"{role['name']} does not own {_listed(str(info.table) for info in foreign)}"
+    found = f"{why}; let the owner create it and pass --publication tailrace"
+    some = role["may_create"] and len(foreign) < len(tables)
+    return Check("publication", False, found, publication_for(tables), leaves_out=some)
+
+
+def publication_for(tables: Sequence[TableInfo]) -> str:
+    """What makes a publication of them."""
     # One that sends a table without identity would make the application's own updates fail.
     sendable = [info.table for info in tables if not problems(info) and not info.by_inserts]
     tables_sql = ", ".join(f"only {quoted(table)}" for table in sendable)
-    create = f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
-    found = f"{why}; let the owner create it and pass --publication tailrace"
-    some = role["may_create"] and len(foreign) < len(tables)
-    return Check("publication", False, found, create, leaves_out=some)
+    return f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
 
 
 def check_named_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableInfo]) -> list[Check]:
