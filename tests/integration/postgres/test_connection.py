@@ -257,7 +257,8 @@ def test_a_server_that_speaks_german_is_understood(german: EmbeddedPostgres) -> 
         with pytest.raises(psycopg.Error, match="existiert nicht"):
             conn.execute("select * from nowhere")
         conn.execute("create role with_password nologin; create role ann login in role with_password password 'right'")
-        conn.execute("create role shut nologin; create role carl login connection limit 0; create database closed")
+        conn.execute("create role shut nologin; create role bob login; create role carl login connection limit 0")
+        conn.execute("create database closed")
         conn.execute("revoke connect on database closed from public")
         dsn = german.dsn(user="ann")
         told = {
@@ -265,7 +266,7 @@ def test_a_server_that_speaks_german_is_understood(german: EmbeddedPostgres) -> 
             german.dsn("nowhere"): "no such database",
             german.dsn(user="nobody"): "no such user, or user nobody may not log in",
             german.dsn(user="shut"): "no such user, or user shut may not log in",
-            german.dsn("closed", "carl"): "may not connect to this database",
+            german.dsn("closed", "bob"): "may not connect to this database",
         }
         for refusing, words in told.items():
             error = refused(refusing)

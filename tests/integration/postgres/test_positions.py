@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,6 +13,7 @@ from demo.embedded import EmbeddedPostgres
 from tests.integration.postgres.capturing import Capture
 from tests.integration.postgres.test_capture import ids, insert, reaches_now, walsender
 from tests.postgres import wait_until
+from tests.standby import Pair, pair_of
 
 from tailrace.errors import GapError
 from tailrace.log._disk import Disk
@@ -126,34 +125,11 @@ def test_a_slot_that_the_server_gave_up_is_told_with_its_reason_and_the_remedy(t
         assert "--snapshot-mode when_needed" in capture.error.hint
 
 
-@dataclass
-class Pair:
-    """A primary and a standby that follows it."""
-
-    primary: EmbeddedPostgres
-    standby: EmbeddedPostgres
-
-    def promote(self) -> None:
-        self.primary.stop()
-        with psycopg.connect(self.standby.dsn(), autocommit=True) as conn:
-            conn.execute("select pg_promote()")
-
-
 @pytest.fixture
 def pair() -> Iterator[Pair]:
-    with TemporaryDirectory(prefix="tailrace-") as folder, ExitStack() as stack:
-        primary = stack.enter_context(EmbeddedPostgres(Path(folder) / "primary"))
-        with psycopg.connect(primary.dsn(), autocommit=True) as conn:
-            conn.execute("create table t (id int primary key, body text)")
-            conn.execute("select pg_create_physical_replication_slot('standby', true)")
-        copy = Path(folder) / "standby"
-        copy.mkdir(mode=0o700)
-        settings = {"hot_standby_feedback": "on", "primary_slot_name": "standby"}
-        standby = EmbeddedPostgres(copy, settings=settings)
-        standby._open_to_system_user()
-        primary._run("pg_basebackup", "-d", primary.dsn(), "-D", str(copy), "-R", "-S", "standby", "-c", "fast")
-        (copy / "port").unlink(missing_ok=True)
-        yield Pair(primary, stack.enter_context(standby))
+    with pair_of() as made:
+        made.run("create table t (id int primary key, body text)")
+        yield made
 
 
 def test_a_promoted_standby_with_our_slot_is_continued_from_and_nothing_is_missing(pair: Pair, tmp_path: Path) -> None:

@@ -108,6 +108,12 @@ def find_ready_slot(conn: psycopg.Connection, name: str, *, is_ours: bool) -> Sl
     return left
 
 
+def confirmed_lsn(conn: psycopg.Connection, name: str) -> Lsn:
+    """Up to where a slot is confirmed; 0 without one."""
+    slot = find_slot(conn, name)
+    return (slot.confirmed_flush_lsn if slot is not None else None) or Lsn(0)
+
+
 def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
     """A definite error unless the slot still holds what follows `end`, where our log ends. Up to where it is
     confirmed."""
