@@ -251,7 +251,6 @@ def test_a_server_that_reads_a_long_transaction_of_other_tables_is_left_at_its_w
     monkeypatch.setattr(_capture, "is_at_work", lambda *of: asked.append(_slot_holder.is_at_work(*of)) or asked[-1])
     with Capture(silent, ready_claim, tmp_path / "log") as capture:
         reaches_now(capture, source)
-        assert asked
-        assert all(asked)
+        assert any(asked)
         assert capture.reports == [""]
     assert ids(source, tmp_path / "log") == [1]

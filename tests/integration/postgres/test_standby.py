@@ -73,3 +73,17 @@ def test_a_slot_that_a_standby_gave_up_for_its_primary_is_told_with_the_remedy(v
         assert isinstance(capture.error, GapError)
         assert "the server removed catalog rows" in capture.error.message
         assert "hot_standby_feedback = on" in (capture.error.hint or "")
+
+
+def test_a_slot_that_a_standby_gave_up_for_the_wal_level_of_its_primary_is_told_so() -> None:
+    with pair_of(18) as pair:
+        source = PostgresSource(pair.standby.dsn(), publication="p")
+        claim = ready(pair, source)
+        pair.primary.stop()
+        pair.primary._settings["wal_level"] = "replica"
+        pair.primary.start()
+        with psycopg.connect(pair.standby.dsn(), autocommit=True) as conn:
+            wait_until(lambda: (slot := find_slot(conn, claim["slot"])) and slot.wal_status == "lost", 30)
+        with pytest.raises(GapError, match="the server ran with another wal_level for a while") as caught:
+            source.require_continuity(claim, SourcePosition(1))
+        assert "wal_level = logical, on the primary too" in (caught.value.hint or "")

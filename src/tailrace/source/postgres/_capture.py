@@ -104,7 +104,7 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
         require_same_timeline(conn, Read(stream.timeline, end, confirmed_lsn(catalog_conn, stream.slot)), identity)
         # What the last connection brought of open transactions is void, and all it brought of others is durable before
         # it is said where the log ends.
-        writer.abandon_active()
+        writer.abandon_active((stream.history.gap_from or 0) if stream.history.is_void else 0)
         if not _flush(writer, control):
             return
         failpoint("capture.abandoned")
