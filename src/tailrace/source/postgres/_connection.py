@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 import psycopg
@@ -67,7 +68,7 @@ def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
         conninfo = make_conninfo(dsn, **extra)
         conn = psycopg.connect(conninfo, autocommit=True)
     except psycopg.OperationalError as error:
-        raise explain(error, dsn, refused_with(conninfo)) from None
+        raise explain(error, dsn, partial(refused_with, conninfo)) from None
     known = [name for name, since in _LATER_SETTINGS.items() if conn.info.server_version >= since]
     if known:
         conn.pgconn.exec_("; ".join(f"set {name} = 0" for name in known).encode())

@@ -1,14 +1,15 @@
 """Why a server does not let us in, in words a person can act on.
 
-A refusal is known by its SQLSTATE (`_sqlstate`). Where several have the same one, names that are not translated tell
-them apart (`pg_hba.conf`, `max_wal_senders`, CONNECT), and English words if the server speaks English; else what is
-said names each of them. Where the SQLSTATE cannot be known, the words alone count. What is not recognised is shown as
-it is, with all that can be checked.
+Some refusals are known by names that are not translated (`pg_hba.conf`, `max_wal_senders`, CONNECT), and all by their
+words if the server speaks English. Else the SQLSTATE tells (`_sqlstate`), for which the server has to be asked again;
+where several refusals have the same one, what is said names each of them. What is not recognised is shown as it is,
+with all that can be checked.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import psycopg
@@ -24,9 +25,8 @@ class ServerFullError(TransientError):
 
 @dataclass(frozen=True)
 class _Refusal:
-    """One kind: its SQLSTATE, what of its text tells it, any of these, and what is said instead."""
+    """One kind: what of its text tells it, any of these, and what is said instead."""
 
-    state: str
     told_by: tuple[str, ...]
     kind: type[TailraceError]
     message: str
@@ -34,14 +34,12 @@ class _Refusal:
 
 
 _PASSWORD = _Refusal(
-    "28P01",
     ("password authentication failed", "no password supplied"),
     DefiniteError,
     "the server refused the password of {user}",
     "check the password in the connection string, in PGPASSWORD or in ~/.pgpass",
 )
 _REPLICATION = _Refusal(
-    "42501",
     ("must be superuser or replication role", "permission denied to start WAL sender", "REPLICATION"),
     DefiniteError,
     "user {user} lacks the REPLICATION privilege",
@@ -79,11 +77,22 @@ _TLS = (
         "name the files of one whose common name is {user}: sslcert=FILE sslkey=FILE",
     ),
 )
+_FULL = _Refusal(
+    ("too many clients", "too many connections", "remaining connection slots are reserved"),
+    ServerFullError,
+    "the server has no connection left for {user}",
+    "end some, or raise the limit of the role ({limit}), of the database or of the server (max_connections)",
+)
+_CLOSED = _Refusal(
+    ("is not currently accepting connections",),
+    DefiniteError,
+    "this database takes no connections",
+    "alter database {database} allow_connections true;",
+)
 _REFUSALS = (
     _PASSWORD,
     *_TLS,
     _Refusal(
-        "42501",
         ("CONNECT",),
         DefiniteError,
         "user {user} may not connect to this database",
@@ -91,61 +100,45 @@ _REFUSALS = (
     ),
     _REPLICATION,
     _Refusal(
-        "53300",
         ("max_wal_senders",),
         TransientError,
         "the server has no wal sender left",
         "alter system set max_wal_senders = 10; then restart the server",
     ),
     _Refusal(
-        "28000",
         ("pg_hba.conf",),
         DefiniteError,
         "the server's pg_hba.conf does not let us in",
         "add a line for this user, database and address to pg_hba.conf and reload",
     ),
+    _FULL,
     _Refusal(
-        "53300",
-        ("too many clients", "too many connections", "remaining connection slots are reserved"),
-        ServerFullError,
-        "the server has no connection left for {user}",
-        "end some, or raise the limit of the role ({limit}), of the database or of the server (max_connections)",
-    ),
-    _Refusal(
-        "28000",
         ("is not permitted to log in",),
         DefiniteError,
         "user {user} may not log in",
         "alter role {role} with login;",
     ),
-    _Refusal(
-        "55000",
-        ("is not currently accepting connections",),
-        DefiniteError,
-        "this database takes no connections",
-        "alter database {database} allow_connections true;",
-    ),
+    _CLOSED,
 )
 _NO_DATABASE = re.compile(r'database "[^"]*" does not exist')
 _NO_ROLE = re.compile(r'role "[^"]*" does not exist')
 _OF_STATE = {
-    **{each.state: each for each in _REFUSALS if each.state in ("28P01", "55000")},
-    "53300": next(each for each in _REFUSALS if each.kind is ServerFullError),
+    "28P01": _PASSWORD,
+    "53300": _FULL,
+    "55000": _CLOSED,
     "42501": _Refusal(
-        "42501",
         (),
         DefiniteError,
         "user {user} may not connect to this database, or lacks the REPLICATION privilege",
         "grant connect on database {database} to {role}; alter role {role} with replication;",
     ),
     "28000": _Refusal(
-        "28000",
         (),
         DefiniteError,
         "no such user, or user {user} may not log in",
         "create role {role} login replication; or alter role {role} with login;",
     ),
-    "3D000": _Refusal("3D000", (), DefiniteError, "no such database", "list the databases with: psql -l"),
+    "3D000": _Refusal((), DefiniteError, "no such database", "list the databases with: psql -l"),
 }
 """What is said where only the SQLSTATE is understood."""
 _NAME = re.compile(r'["»„«](?!max_wal_senders)[^"«“»]*["«“»]')
@@ -156,14 +149,16 @@ _WHAT_TO_CHECK = (
 )
 
 
-def explain(error: psycopg.OperationalError, dsn: str, state: str | None = None) -> TailraceError:
-    """Which kind of failure to connect this is: transient where waiting may help. `state` is the SQLSTATE, if known."""
+def explain(
+    error: psycopg.OperationalError, dsn: str, ask_state: Callable[[], str | None] = lambda: None
+) -> TailraceError:
+    """Which kind of failure to connect this is: transient where waiting may help. `ask_state` finds the SQLSTATE."""
     text = " ".join(str(error).split())
     if error.pgconn is not None and error.pgconn.needs_password:
         return _say(_PASSWORD, error, dsn)
     unnamed = _NAME.sub("", text)
     for refusal in _REFUSALS:
-        if state in (None, refusal.state) and any(words in unnamed for words in refusal.told_by):
+        if any(words in unnamed for words in refusal.told_by):
             return _say(refusal, error, dsn)
     where = describe(dsn)
     if _NO_DATABASE.search(text):
@@ -171,6 +166,7 @@ def explain(error: psycopg.OperationalError, dsn: str, state: str | None = None)
     if _NO_ROLE.search(text):
         role = sql.Identifier(_user(error, dsn)).as_string(None)
         return DefiniteError(f"{where}: no such user", f"create role {role} login replication")
+    state = None if isinstance(error, psycopg.errors.ConnectionTimeout) else ask_state()
     if state in _OF_STATE:
         return _say(_OF_STATE[state], error, dsn)
     return TransientError(f"{where}: cannot connect: {_reason(text)}", _WHAT_TO_CHECK)
