@@ -23,7 +23,7 @@ TABLES = ("public.a", "public.b")
 LIVE = dict.fromkeys(TABLES, TableState.LIVE)
 
 
-@pytest.fixture(scope="module", params=[16, 18])
+@pytest.fixture(scope="module", params=[pytest.param(16, marks=pytest.mark.proof), 18])
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     with pair_of(request.param) as made:
         made.run(

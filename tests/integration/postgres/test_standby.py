@@ -57,7 +57,7 @@ def test_a_standby_that_is_promoted_under_a_running_capture_is_continued_from(tm
         assert ids(source, tmp_path / "log") == [1, 2, 3]
 
 
-@pytest.mark.parametrize("version", [16, 18])
+@pytest.mark.parametrize("version", [pytest.param(16, marks=pytest.mark.proof), 18])
 def test_a_slot_that_a_standby_gave_up_for_its_primary_is_told_with_the_remedy(version: int, tmp_path: Path) -> None:
     with pair_of(version, {"hot_standby_feedback": "off"}) as pair:
         source = PostgresSource(pair.standby.dsn(), publication="p")
@@ -75,6 +75,7 @@ def test_a_slot_that_a_standby_gave_up_for_its_primary_is_told_with_the_remedy(v
         assert "hot_standby_feedback = on" in (capture.error.hint or "")
 
 
+@pytest.mark.proof
 def test_a_slot_that_a_standby_gave_up_for_the_wal_level_of_its_primary_is_told_so() -> None:
     with pair_of(18) as pair:
         source = PostgresSource(pair.standby.dsn(), publication="p")
