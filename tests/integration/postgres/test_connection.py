@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from demo.embedded import HOST, EmbeddedPostgres
+from demo.embedded import HOST, EmbeddedPostgres, installed
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
@@ -241,14 +241,11 @@ def test_settings_of_the_role_do_not_change_how_values_are_written_nor_end_our_c
 @pytest.fixture(scope="module")
 def german() -> Iterator[EmbeddedPostgres]:
     """A server that speaks German. The embedded one has no translations; Debian's has."""
-    programs = Path("/usr/lib/postgresql/15/bin")
-    if not (programs / "postgres").exists() or not Path("/usr/share/locale/de/LC_MESSAGES/postgres-15.mo").exists():
+    if installed(15) is None or not Path("/usr/share/locale/de/LC_MESSAGES/postgres-15.mo").exists():
         pytest.skip("no Postgres with translations is installed")
     with TemporaryDirectory(prefix="tailrace-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("LANGUAGE", "de")
-        server = EmbeddedPostgres(Path(folder) / "data", settings={"lc_messages": "C.UTF-8", "max_connections": "10"})
-        server.bin_dir, server.version = programs, 15
-        with server:
+        with EmbeddedPostgres(Path(folder) / "data", 15, settings={"lc_messages": "C.UTF-8"}) as server:
             yield server
 
 

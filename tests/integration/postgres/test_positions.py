@@ -201,7 +201,7 @@ def test_a_promoted_standby_that_lacks_what_we_have_is_refused_with_the_repair(p
 def test_a_slot_that_was_not_read_for_too_long_is_told_so(tmp_path: Path) -> None:
     with (
         TemporaryDirectory(prefix="tailrace-") as folder,
-        EmbeddedPostgres(Path(folder) / "data", settings={"idle_replication_slot_timeout": "1s"}) as server,
+        EmbeddedPostgres(Path(folder) / "data", 18, settings={"idle_replication_slot_timeout": "1s"}) as server,
         psycopg.connect(server.dsn(), autocommit=True) as conn,
     ):
         conn.execute("create table t (id int primary key, body text)")

@@ -150,9 +150,9 @@ class PostgresSource(Source):
     def claim(self, stored: Claim | None) -> Claim:
         identity = self._identity()
         if stored is not None:
+            self._history = History.of(stored)
             require_names(stored, self._slot, self._publication, needs_inserts=bool(self._append_only))
             self._require_signals(stored)
-            self._history = History.of(stored)
             return stored
         with session(self._dsn) as conn:
             require_usable(conn, self._slot, self._publication, needs_inserts=bool(self._append_only))
