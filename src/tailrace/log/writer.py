@@ -174,10 +174,12 @@ class LogWriter:
         """Those of the unfinished transactions that are prepared, and the ordinal of each one's PREPARE."""
         return {xid: each.prepared for xid, each in self._ledger.active.items() if each.prepared is not None}
 
-    def abandon_active(self) -> None:
+    def abandon_active(self, void_ordinal: int = 0) -> None:
         """Forget all unfinished transactions, for good: the source will send again those that still matter. It does not
-        send again what is prepared: such a transaction stays until its end comes."""
-        forgotten = self._ledger.active.keys() - self.prepared.keys()
+        send again what is prepared: such a transaction stays until its end comes, unless it was prepared up to
+        `void_ordinal`, in a history that the source has left."""
+        kept = {xid for xid, ordinal in self.prepared.items() if ordinal > void_ordinal}
+        forgotten = self._ledger.active.keys() - kept
         if forgotten:
             self.append(rollbacks(sorted(forgotten), self._ledger.base.received.ordinal))
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
+import pytest
+from demo.embedded import EmbeddedPostgres
 from tests.integration.lake.equality import assert_equal
 from tests.running import sync_once
 
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
+from tailrace.source.postgres.source import PostgresSource
 
 AT_ONCE = "?options=-c%20logical_decoding_work_mem%3D64kB%20-c%20debug_logical_replication_streaming%3Dimmediate"
 TABLES = ["public.a", "public.b"]
@@ -45,5 +50,53 @@ def test_the_lake_equals_the_source_while_a_streamed_transaction_changes_rows_an
         other.execute("savepoint s; alter table b add column ghost int; insert into b values (101, 'lost', 1)")
         other.execute("rollback to s; update a set v = 'last' where id = 102")
         other.commit()
+        assert sync_once(settings, source) == LIVE
+        assert_equal(database, settings.lake, *TABLES)
+
+
+@pytest.fixture(scope="module")
+def two_phase() -> Iterator[EmbeddedPostgres]:
+    """A server that lets transactions be prepared."""
+    settings = {"max_prepared_transactions": "5"}
+    with (
+        TemporaryDirectory(prefix="tailrace-") as folder,
+        EmbeddedPostgres(Path(folder) / "data", settings=settings) as server,
+    ):
+        yield server
+
+
+def prepare(conn: psycopg.Connection, gid: str, statements: str) -> None:
+    conn.execute(f"begin; {statements}; prepare transaction '{gid}'")
+
+
+@pytest.mark.parametrize("at_once", ["", AT_ONCE], ids=["whole", "streamed"])
+def test_the_lake_equals_the_source_before_and_after_prepared_transactions_end(
+    two_phase: EmbeddedPostgres, tmp_path: Path, at_once: str
+) -> None:
+    database = two_phase.create_database(f"prepared_{bool(at_once)}".lower())
+    source = PostgresSource(f"{database}{at_once}", stream={"two_phase": True})
+    settings = ConnectorSettings(tmp_path / "lake", once=True)
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute("create table a (id int primary key, v text); create table b (id int primary key, v text)")
+        conn.execute("insert into a select n, 'first' from generate_series(1, 50) n; insert into b select * from a")
+        assert sync_once(settings, source) == LIVE
+
+        prepare(conn, "kept", "update a set v = 'prepared' where id < 10; delete from b where id = 1")
+        prepare(conn, "lost", "update a set v = 'never' where id > 40; delete from b where id = 2")
+        conn.execute("insert into a values (60, 'meanwhile')")
+        assert sync_once(settings, source) == LIVE
+        assert_equal(database, settings.lake, "public.a")
+
+        conn.execute("commit prepared 'kept'")
+        conn.execute("rollback prepared 'lost'")
+        assert sync_once(settings, source) == LIVE
+        assert_equal(database, settings.lake, *TABLES)
+
+        prepare(conn, "shape", "alter table a add column more int; insert into a values (70, 'new shape', 1)")
+        conn.execute("update b set v = 'meanwhile' where id < 5")
+        assert sync_once(settings, source) == LIVE
+        assert_equal(database, settings.lake, "public.b")
+        conn.execute("commit prepared 'shape'")
+        conn.execute("insert into a values (71, 'after', 2); update a set more = 3 where id = 1")
         assert sync_once(settings, source) == LIVE
         assert_equal(database, settings.lake, *TABLES)

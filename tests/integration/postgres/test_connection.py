@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from demo.embedded import HOST, EmbeddedPostgres
+from demo.embedded import HOST, EmbeddedPostgres, installed
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
@@ -236,3 +236,40 @@ def test_settings_of_the_role_do_not_change_how_values_are_written_nor_end_our_c
                 assert theirs.execute(f"show {name}").fetchone() == (value,), name
     PostgresSource(guarded.server.dsn(user="dora")).identify()
     conn.execute("drop role dora")
+
+
+@pytest.fixture(scope="module")
+def german() -> Iterator[EmbeddedPostgres]:
+    """A server that speaks German. The embedded one has no translations; Debian's has."""
+    if installed(15) is None or not Path("/usr/share/locale/de/LC_MESSAGES/postgres-15.mo").exists():
+        pytest.skip("no Postgres with translations is installed")
+    with TemporaryDirectory(prefix="tailrace-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LANGUAGE", "de")
+        with EmbeddedPostgres(Path(folder) / "data", 15, settings={"lc_messages": "C.UTF-8"}) as server:
+            yield server
+
+
+def test_a_server_that_speaks_german_is_understood(german: EmbeddedPostgres) -> None:
+    with psycopg.connect(german.dsn(), autocommit=True) as conn:
+        with pytest.raises(psycopg.Error, match="existiert nicht"):
+            conn.execute("select * from nowhere")
+        conn.execute("create role with_password nologin; create role ann login in role with_password password 'right'")
+        conn.execute("create role shut nologin; create role bob login; create role carl login connection limit 0")
+        conn.execute("create database closed")
+        conn.execute("revoke connect on database closed from public")
+        dsn = german.dsn(user="ann")
+        told = {
+            dsn.replace("ann", "ann:wrong"): "refused the password of ann",
+            german.dsn("nowhere"): "no such database",
+            german.dsn(user="nobody"): "no such user, or user nobody may not log in",
+            german.dsn(user="shut"): "no such user, or user shut may not log in",
+            german.dsn("closed", "bob"): "may not connect to this database",
+        }
+        for refusing, words in told.items():
+            error = refused(refusing)
+            assert isinstance(error, DefiniteError)
+            assert words in error.message
+        assert isinstance(refused(german.dsn(user="carl")), ServerFullError)
+        assert "REPLICATION" in refused(dsn.replace("ann", "ann:right"), replication=True).message
+        conn.execute("alter database closed allow_connections false")
+        assert "takes no connections" in refused(german.dsn("closed")).message

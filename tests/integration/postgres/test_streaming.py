@@ -197,6 +197,7 @@ def test_sessions_that_do_anything_at_once_are_played_back_as_they_committed(
     assert any(streamed(capture.log))
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("protocol", [1, 3])
 def test_sessions_that_do_anything_at_once_are_played_back_alike_by_the_other_protocols(
     conn: psycopg.Connection, dsn: str, tmp_path: Path, protocol: int

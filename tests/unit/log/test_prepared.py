@@ -44,6 +44,16 @@ def test_a_prepared_transaction_survives_what_makes_the_others_forgotten(tmp_pat
     assert verify(tmp_path).problems == []
 
 
+def test_a_prepared_transaction_of_a_history_that_was_left_is_forgotten(tmp_path: Path) -> None:
+    writer = open_log(tmp_path)
+    writer.append(batch([begin(7), change(7, b"void"), prepare(7, 50), begin(8), change(8, b"kept"), prepare(8, 60)]))
+    writer.abandon_active(void_ordinal=50)
+    assert writer.prepared == {8: 60}
+    writer.append(batch([commit(8, 200)]))
+    writer.flush()
+    assert played(tmp_path) == [(1, b"kept")]
+
+
 def test_a_prepared_transaction_keeps_its_segments_until_it_ends(tmp_path: Path) -> None:
     writer = open_log(tmp_path)
     writer.append(batch([begin(7), change(7, b"old"), prepare(7, 50), *transaction(8, 100, b"a")]))

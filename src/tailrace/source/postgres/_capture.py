@@ -32,10 +32,11 @@ from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions, plugin_o
 from tailrace.source.postgres._publication import find_publication
 from tailrace.source.postgres._receiver import Inbox, Receiver
 from tailrace.source.postgres._replay import Replay
-from tailrace.source.postgres._slot import require_continuity, require_slot
+from tailrace.source.postgres._slot import confirmed_lsn, require_continuity, require_slot
 from tailrace.source.postgres._slot_holder import Holder, is_at_work
+from tailrace.source.postgres._standby import is_standby
 from tailrace.source.postgres._stream import Known, StreamEncoder
-from tailrace.source.postgres._timeline import require_same_timeline, require_wal
+from tailrace.source.postgres._timeline import Read, require_same_timeline, require_wal
 
 LINGER_SECONDS = 0.02
 """How long a message may wait for company before it is written: one fsync serves them all."""
@@ -44,6 +45,8 @@ INBOX_BYTES_MAX = 3 << 20
 RETRY_SECONDS_MAX = 30.0
 UPKEEP_SECONDS = 30.0
 """How often the log is freed of what nothing needs, and the publication is looked at."""
+STANDBY_SECONDS = 1.0
+"""The same, of a standby, which may be promoted."""
 
 _TRANSIENT_CLASSES = (b"08", b"53", b"57", b"58")
 """SQLSTATEs of a lost connection, of missing resources, of a shutdown, of the system."""
@@ -95,16 +98,17 @@ def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
 def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: Holder) -> None:
     # A connection that streams takes no more commands, not even the commit that `with` would send.
     with connect(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
-        identity = identify(conn)
+        was_standby, identity = is_standby(catalog_conn), identify(conn)
         require_identity(writer.identity, identity)
-        require_same_timeline(conn, stream.timeline, identity, stream.history.lsn(writer.head.ordinal))
+        end = stream.history.lsn(writer.head.ordinal)
+        require_same_timeline(conn, Read(stream.timeline, end, confirmed_lsn(catalog_conn, stream.slot)), identity)
         # What the last connection brought of open transactions is void, and all it brought of others is durable before
         # it is said where the log ends.
-        writer.abandon_active()
+        writer.abandon_active((stream.history.gap_from or 0) if stream.history.is_void else 0)
         if not _flush(writer, control):
             return
         failpoint("capture.abandoned")
-        require_wal(identity, stream.history.lsn(writer.head.ordinal))
+        require_wal(replace(identity, is_standby=was_standby), stream.history.lsn(writer.head.ordinal))
         known, begin = _known(stream, writer), _beginning(stream, writer)
         if writer.head.ordinal != stream.history.gap_from:
             end = stream.history.lsn(max(writer.head.ordinal, stream.skip_to))
@@ -128,7 +132,8 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
         try:
             while not control.stopping.is_set():
                 _require_publications(catalog_conn, stream.publications)
-                _write(inbox, encoder, writer, control)
+                _require_unmoved(catalog_conn, was_standby)
+                _write(inbox, encoder, writer, control, STANDBY_SECONDS if was_standby else UPKEEP_SECONDS)
                 writer.retain(control.keep_seconds)
         finally:
             receiver.stop()
@@ -165,9 +170,18 @@ def inbox_bytes_max(quota_bytes: int | None) -> int:
     return INBOX_BYTES_MAX if quota_bytes is None else min(INBOX_BYTES_MAX, quota_bytes // 16)
 
 
-def _write(inbox: Inbox, encoder: StreamEncoder, writer: LogWriter, control: CaptureControl) -> None:
+def _require_unmoved(conn: psycopg.Connection, was_standby: bool) -> None:
+    """A standby that is promoted streams on, on a timeline that is not stored yet."""
+    if was_standby and not is_standby(conn):
+        raise MovedError(
+            "the standby that we read from was promoted; nothing that we have read is lost",
+            "run the same command again: it continues where the log ends",
+        )
+
+
+def _write(inbox: Inbox, encoder: StreamEncoder, writer: LogWriter, control: CaptureControl, seconds: float) -> None:
     """Write what comes for a while."""
-    until = time.monotonic() + UPKEEP_SECONDS
+    until = time.monotonic() + seconds
     while not control.stopping.is_set() and time.monotonic() < until:
         messages = inbox.take(timeout_seconds=0.2)
         if not messages:

@@ -6,9 +6,10 @@ import psycopg
 
 from tailrace.errors import DefiniteError
 from tailrace.source.door import Claim
-from tailrace.source.postgres._publication import require_publication
+from tailrace.source.postgres._publication import MAKE_PUBLICATION, require_publication
 from tailrace.source.postgres._signal_table import SignalTable
 from tailrace.source.postgres._slot import find_slot, require_slot_name
+from tailrace.source.postgres._standby import is_standby
 from tailrace.source.postgres._watermarks import Watermarks
 
 
@@ -24,7 +25,10 @@ def require_names(stored: Claim, slot: str | None, publication: str | None, *, n
 
 
 def require_usable(conn: psycopg.Connection, slot: str | None, publication: str | None, *, needs_inserts: bool) -> None:
-    """What a person named must be usable, before a lake is bound to it."""
+    """What a person named must be usable, before a lake is bound to it. On a standby the publication must be named."""
+    if publication is None and is_standby(conn):
+        message = "the server is a standby, on which no publication can be made"
+        raise DefiniteError(message, f"on its primary: {MAKE_PUBLICATION} then name it with --publication tailrace")
     if publication is not None and needs_inserts:
         message = f"--append-only needs a publication of its own beside {publication}"
         raise DefiniteError(message, "leave out --publication, or --append-only")

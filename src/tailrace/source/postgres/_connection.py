@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 import psycopg
@@ -20,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.source.postgres._address import describe, parse
 from tailrace.source.postgres._refusals import ServerFullError, explain
+from tailrace.source.postgres._sqlstate import refused_with
 
 Answer = TypeVar("Answer")
 
@@ -63,9 +65,10 @@ def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
     if replication:
         extra["replication"] = "database"
     try:
-        conn = psycopg.connect(make_conninfo(dsn, **extra), autocommit=True)
+        conninfo = make_conninfo(dsn, **extra)
+        conn = psycopg.connect(conninfo, autocommit=True)
     except psycopg.OperationalError as error:
-        raise explain(error, dsn) from None
+        raise explain(error, dsn, partial(refused_with, conninfo)) from None
     known = [name for name, since in _LATER_SETTINGS.items() if conn.info.server_version >= since]
     if known:
         conn.pgconn.exec_("; ".join(f"set {name} = 0" for name in known).encode())

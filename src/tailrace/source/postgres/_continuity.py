@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
+from dataclasses import replace
 
 from tailrace.errors import GapError
 from tailrace.source.door import Claim
@@ -10,8 +11,9 @@ from tailrace.source.postgres._connection import connect, explained, session
 from tailrace.source.postgres._history import History, restarted
 from tailrace.source.postgres._identity import Identity, identify, require_streaming, wal_position
 from tailrace.source.postgres._offsets import stream_end
-from tailrace.source.postgres._slot import require_continuity
-from tailrace.source.postgres._timeline import require_timeline, require_wal
+from tailrace.source.postgres._slot import confirmed_lsn, require_continuity
+from tailrace.source.postgres._standby import is_standby
+from tailrace.source.postgres._timeline import Read, require_timeline, require_wal
 
 
 def continued(dsn: str, claim: Claim, end: int | None) -> Claim:
@@ -40,10 +42,12 @@ def restart(dsn: str, claim: Claim, end: int) -> Claim:
 
 def _require_history(dsn: str, claim: Claim, end: int | None) -> Identity:
     with explained(dsn), closing(connect(dsn, replication=True)) as conn:
-        found = identify(conn)
+        with session(dsn) as catalog_conn:
+            found = replace(identify(conn), is_standby=is_standby(catalog_conn))
+            confirmed = confirmed_lsn(catalog_conn, claim["slot"])
         if end is not None:
             lsn = History.of(claim).lsn(end)
-            require_timeline(conn, claim["timeline"], found, lsn)
+            require_timeline(conn, Read(claim["timeline"], lsn, confirmed), found)
             require_wal(found, lsn)
     return found
 

@@ -18,6 +18,7 @@ from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import append_only, as_text, list_tables, require_columns
 from tailrace.source.postgres._connection import CONNECTIONS_NEEDED
+from tailrace.source.postgres._identity import STANDBY_SINCE
 from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions
 from tailrace.source.postgres._queries import load
 from tailrace.source.postgres._signal_table import SignalTable
@@ -29,6 +30,7 @@ from tailrace.source.postgres._table_checks import (
     check_named_publication,
     check_publication,
     check_tables,
+    publication_for,
 )
 from tailrace.source.postgres._watermarks import READ_ONLY, Watermarks
 
@@ -81,6 +83,9 @@ def examine(
         checks += check_access(rights, tables)
         if named.publication is not None:
             checks += check_named_publication(conn, named.publication, tables)
+        elif server["is_standby"]:
+            found = "to be made on the primary; then pass --publication tailrace"
+            checks.append(Check("publication", False, found, publication_for(tables)))
         else:
             checks.append(check_publication(conn, role, rights, tables))
         checks += check_tables(tables)
@@ -107,11 +112,25 @@ def _server(server: dict[str, Any]) -> list[Check]:
             server["wal_level"] if server["wal_level"] == "logical" else f"{server['wal_level']}; {_RESTART}",
             "alter system set wal_level = logical;",
         ),
-        _yes("primary", not server["is_standby"], "a standby" if server["is_standby"] else "yes", "use the primary"),
+        *_standby(server),
     ]
     if server["encoding"] == "SQL_ASCII":
         checks.append(Check("encoding", None, "SQL_ASCII: text that is not UTF-8 stops its table"))
     return checks
+
+
+def _standby(server: dict[str, Any]) -> list[Check]:
+    if not server["is_standby"]:
+        return [Check("primary", True, "yes")]
+    if server["version_num"] < STANDBY_SINCE:
+        return [Check("primary", False, "a standby", "use the primary, or Postgres 16 or newer")]
+    has_feedback = server["standby_feedback"] == "on"
+    found = "on" if has_feedback else "off: a vacuum on the primary may cost the slot"
+    fix = None if has_feedback else "alter system set hot_standby_feedback = on; select pg_reload_conf();"
+    return [
+        Check("primary", None, "a standby: the slot is made here, the publication on the primary"),
+        Check("hot_standby_feedback", True if has_feedback else None, found, fix),
+    ]
 
 
 def _slots(conn: psycopg.Connection, server: dict[str, Any], named: Named) -> list[Check]:

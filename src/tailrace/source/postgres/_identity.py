@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 
@@ -15,6 +15,8 @@ from tailrace.source.postgres._refusals import missing_replication
 
 QUERIES = load("replication.sql")
 VERSION_MIN = 120000
+STANDBY_SINCE = 160000
+"""The version from which on a standby streams changes."""
 PAGE_HEADERS_BYTES = (24, 40)
 """Of an ordinary page, and of the first page of a WAL file."""
 
@@ -28,6 +30,7 @@ class Identity:
     database: str
     end: Lsn
     """Up to where its WAL is safe."""
+    is_standby: bool = False
 
     @property
     def log_identity(self) -> dict[str, str]:
@@ -63,16 +66,18 @@ def require_streaming(conn: psycopg.Connection, dsn: str) -> Identity:
             f"the server's wal_level is {wal_level}, not logical",
             "alter system set wal_level = logical; then restart the server",
         )
-    if in_recovery:
-        raise DefiniteError("the server is a standby", "connect to the primary")
+    if in_recovery and version < STANDBY_SINCE:
+        message = f"the server is a standby, and one of Postgres {version // 10000} cannot stream changes"
+        raise DefiniteError(message, "connect to the primary, or use Postgres 16 or newer")
     if not may_replicate:
         raise missing_replication(dsn, conn.info.user)
     with connect(dsn, replication=True) as replication_conn:
-        return identify(replication_conn)
+        return replace(identify(replication_conn), is_standby=in_recovery)
 
 
 def wal_position(conn: psycopg.Connection) -> Lsn:
-    """Where the server's log ends now: every transaction committed before has its commit record below."""
+    """Where the server's log ends now: every transaction committed before has its commit record below. A standby may
+    show one more, whose commit it is replaying at this moment."""
     row = conn.execute(QUERIES["wal_position"]).fetchone()
     assert row is not None
     return end_of_records(Lsn.parse(row[0]), row[1])

@@ -27,6 +27,7 @@ QUERIES = load("replication.sql")
 ROOTS_SINCE = 130000
 """The server's version from which on partitioned tables can be published."""
 _VIA_ROOT = "with (publish_via_partition_root = true)"
+MAKE_PUBLICATION = f"create publication tailrace for table … {_VIA_ROOT};"
 _INSERTS_VIA_ROOT = "with (publish = 'insert, truncate', publish_via_partition_root = true)"
 
 

@@ -18,9 +18,11 @@ FEEDBACK_SECONDS = 0.5
 SILENCE_SECONDS_MAX = 120.0
 """A server that is asked all the time and does not answer for so long is looked at: a network that was cut says
 nothing."""
+ANSWER_SECONDS = 5.0
+"""One that is idle when it is looked at may have just come to the end of its work: then it answers at once."""
 
-_POSTGRES_EPOCH_SECONDS = 946_684_800
 _UNDEFINED_OBJECT = b"42704"
+_POSTGRES_EPOCH_SECONDS = 946_684_800
 _STATUS = struct.Struct(">cQQQqB")
 _MESSAGES_AT_ONCE = 10_000
 _OBJECT_BYTES = 64
@@ -120,7 +122,7 @@ class Receiver(threading.Thread):
     def _require_work(self) -> None:
         """Transient unless the server is silent because of the WAL that it reads: a large transaction of other tables,
         or one of many definitions, can take it hours, and a new connection would begin with it again."""
-        if not self._is_at_work():
+        if not self._is_at_work() and not select([self._pgconn.socket], [], [], ANSWER_SECONDS)[0]:
             raise TransientError(f"the server has not answered for {SILENCE_SECONDS_MAX:.0f} s")
 
     def _receive(self) -> bool:

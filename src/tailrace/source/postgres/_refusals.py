@@ -1,13 +1,15 @@
 """Why a server does not let us in, in words a person can act on.
 
-libpq keeps no SQLSTATE of a refused connection, only the server's text in the server's language. What that tells is
-recognised by names that are not translated where it has one (`pg_hba.conf`, `max_wal_senders`, CONNECT), else by its
-English words. A text that is not recognised is shown as it is, with all that can be checked.
+Some refusals are known by names that are not translated (`pg_hba.conf`, `max_wal_senders`, CONNECT), and all by their
+words if the server speaks English. Else the SQLSTATE tells (`_sqlstate`), for which the server has to be asked again;
+where several refusals have the same one, what is said names each of them. What is not recognised is shown as it is,
+with all that can be checked.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import psycopg
@@ -75,6 +77,18 @@ _TLS = (
         "name the files of one whose common name is {user}: sslcert=FILE sslkey=FILE",
     ),
 )
+_FULL = _Refusal(
+    ("too many clients", "too many connections", "remaining connection slots are reserved"),
+    ServerFullError,
+    "the server has no connection left for {user}",
+    "end some, or raise the limit of the role ({limit}), of the database or of the server (max_connections)",
+)
+_CLOSED = _Refusal(
+    ("is not currently accepting connections",),
+    DefiniteError,
+    "this database takes no connections",
+    "alter database {database} allow_connections true;",
+)
 _REFUSALS = (
     _PASSWORD,
     *_TLS,
@@ -97,24 +111,36 @@ _REFUSALS = (
         "the server's pg_hba.conf does not let us in",
         "add a line for this user, database and address to pg_hba.conf and reload",
     ),
+    _FULL,
     _Refusal(
-        ("too many clients", "too many connections", "remaining connection slots are reserved"),
-        ServerFullError,
-        "the server has no connection left for {user}",
-        "end some, or raise the limit of the role ({limit}), of the database or of the server (max_connections)",
-    ),
-    _Refusal(
-        ("is not permitted to log in",), DefiniteError, "user {user} may not log in", "alter role {role} with login;"
-    ),
-    _Refusal(
-        ("is not currently accepting connections",),
+        ("is not permitted to log in",),
         DefiniteError,
-        "this database takes no connections",
-        "alter database {database} allow_connections true;",
+        "user {user} may not log in",
+        "alter role {role} with login;",
     ),
+    _CLOSED,
 )
 _NO_DATABASE = re.compile(r'database "[^"]*" does not exist')
 _NO_ROLE = re.compile(r'role "[^"]*" does not exist')
+_OF_STATE = {
+    "28P01": _PASSWORD,
+    "53300": _FULL,
+    "55000": _CLOSED,
+    "42501": _Refusal(
+        (),
+        DefiniteError,
+        "user {user} may not connect to this database, or lacks the REPLICATION privilege",
+        "grant connect on database {database} to {role}; alter role {role} with replication;",
+    ),
+    "28000": _Refusal(
+        (),
+        DefiniteError,
+        "no such user, or user {user} may not log in",
+        "create role {role} login replication; or alter role {role} with login;",
+    ),
+    "3D000": _Refusal((), DefiniteError, "no such database", "list the databases with: psql -l"),
+}
+"""What is said where only the SQLSTATE is understood."""
 _NAME = re.compile(r'["»„«](?!max_wal_senders)[^"«“»]*["«“»]')
 """A database may be called CONNECT."""
 _WHAT_TO_CHECK = (
@@ -123,8 +149,10 @@ _WHAT_TO_CHECK = (
 )
 
 
-def explain(error: psycopg.OperationalError, dsn: str) -> TailraceError:
-    """Which kind of failure to connect this is: transient where waiting may help."""
+def explain(
+    error: psycopg.OperationalError, dsn: str, ask_state: Callable[[], str | None] = lambda: None
+) -> TailraceError:
+    """Which kind of failure to connect this is: transient where waiting may help. `ask_state` finds the SQLSTATE."""
     text = " ".join(str(error).split())
     if error.pgconn is not None and error.pgconn.needs_password:
         return _say(_PASSWORD, error, dsn)
@@ -138,6 +166,9 @@ def explain(error: psycopg.OperationalError, dsn: str) -> TailraceError:
     if _NO_ROLE.search(text):
         role = sql.Identifier(_user(error, dsn)).as_string(None)
         return DefiniteError(f"{where}: no such user", f"create role {role} login replication")
+    state = None if isinstance(error, psycopg.errors.ConnectionTimeout) else ask_state()
+    if state in _OF_STATE:
+        return _say(_OF_STATE[state], error, dsn)
     return TransientError(f"{where}: cannot connect: {_reason(text)}", _WHAT_TO_CHECK)
 
 

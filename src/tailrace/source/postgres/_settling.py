@@ -2,6 +2,9 @@
 
 Such a transaction shows neither in a state taken while it runs nor, as far as it was early, in the stream. A lock that
 a write takes is held until its transaction ends, so the locks of one moment tell which transactions those are.
+
+A standby does not know its primary's locks. It knows the oldest transaction that runs there, so it waits for all that
+are older than the last one that ended, the one that published the table among them.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ def settle(asked: KeptConnection, relations: Sequence[int], waiting: Waiting) ->
     def writers(conn: psycopg.Connection) -> Writers:
         return dict(conn.execute(QUERIES["writers"], {"oids": list(relations)}).fetchall())
 
+    _settle_standby(asked, waiting)
     left = asked.ask(writers)
     while left:
         pids = sorted(pid for pid in left.values() if pid is not None)
@@ -37,3 +41,20 @@ def settle(asked: KeptConnection, relations: Sequence[int], waiting: Waiting) ->
         time.sleep(TURN_SECONDS)
         still = asked.ask(writers)
         left = {each: pid for each, pid in left.items() if each in still}
+
+
+def _settle_standby(asked: KeptConnection, waiting: Waiting) -> None:
+    def running(conn: psycopg.Connection) -> tuple[int, int, bool]:
+        oldest, upto, is_standby = conn.execute(QUERIES["running"]).fetchone() or (0, 0, False)
+        return oldest, upto, is_standby
+
+    oldest, upto, is_standby = asked.ask(running)
+    while is_standby and oldest < upto:
+        waiting(
+            Problem(
+                f"a copy from a standby waits for transactions of its primary that are older than {upto}",
+                "on the primary: select pid, backend_xid, query from pg_stat_activity where backend_xid is not null;",
+            )
+        )
+        time.sleep(TURN_SECONDS)
+        oldest, _, is_standby = asked.ask(running)

@@ -108,6 +108,12 @@ def find_ready_slot(conn: psycopg.Connection, name: str, *, is_ours: bool) -> Sl
     return left
 
 
+def confirmed_lsn(conn: psycopg.Connection, name: str) -> Lsn:
+    """Up to where a slot is confirmed; 0 without one."""
+    slot = find_slot(conn, name)
+    return (slot.confirmed_flush_lsn if slot is not None else None) or Lsn(0)
+
+
 def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
     """A definite error unless the slot still holds what follows `end`, where our log ends. Up to where it is
     confirmed."""
@@ -210,7 +216,7 @@ def _create(conn: psycopg.Connection, dsn: str, name: str, how: str, waiter: Wai
         raise missing_replication(dsn, conn.info.user) from None
     except psycopg.errors.ObjectNotInPrerequisiteState:
         raise DefiniteError(
-            "the server's wal_level is not logical",
+            "the server's wal_level is not logical, or its primary's is not",
             "alter system set wal_level = logical; then restart the server",
         ) from None
     lsn, exported = result.get_value(0, 1), result.get_value(0, 2)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import GapError
 from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableSchema
@@ -52,6 +52,7 @@ from tailrace.source.postgres._messages import (
 )
 from tailrace.source.postgres._replay import Replay
 from tailrace.source.postgres._stream_records import HEADER_BYTES, RecordList
+from tailrace.source.postgres._timeline import REPAIR
 
 _LSN = struct.Struct(">xQ")
 _BEGIN_TAG, _COMMIT_TAG = ord("B"), ord("C")
@@ -288,9 +289,9 @@ class StreamEncoder:
             self._end(message, ended.xid, ended.commit)
         elif ended.commit is not None and ended.commit.position.ordinal > self._last_commit_ordinal:
             where = Lsn(ended.commit.position.ordinal)
-            raise DefiniteError(
+            raise GapError(
                 f"the transaction that was committed at {where} was prepared before, and the log lacks what it changed",
-                "copy every table again: run the same command with --snapshot-mode when_needed on another slot",
+                REPAIR,
             )
 
     def _announce(self, relation: Relation, sub_xid: int) -> None:

@@ -58,17 +58,25 @@ def check_publication(
         fix = f"grant create on database {database} to {user};"
         return Check("publication", False, f"{role['name']} may not create one in {role['database']}", fix)
     why = f"{role['name']} does not own {_listed(str(info.table) for info in foreign)}"
-    # One that sends a table without identity would make the application's own updates fail.
-    sendable = [info.table for info in tables if not problems(info) and not info.by_inserts]
     some = role["may_create"] and len(foreign) < len(tables)
+    sendable = _sendable(tables)
     existing = _sending(conn, sendable) if sendable else None
     if existing is not None:
         found = f"{why}; publication {existing} sends the tables: pass --publication {existing}"
         return Check("publication", False, found, leaves_out=some)
-    tables_sql = ", ".join(f"only {quoted(table)}" for table in sendable)
-    create = f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
     found = f"{why}; let the owner create it and pass --publication tailrace"
-    return Check("publication", False, found, create, leaves_out=some)
+    return Check("publication", False, found, publication_for(tables), leaves_out=some)
+
+
+def publication_for(tables: Sequence[TableInfo]) -> str:
+    """What makes a publication of them."""
+    tables_sql = ", ".join(f"only {quoted(table)}" for table in _sendable(tables))
+    return f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
+
+
+def _sendable(tables: Sequence[TableInfo]) -> list[TableId]:
+    """A publication that sends a table without identity would make the application's own updates fail."""
+    return [info.table for info in tables if not problems(info) and not info.by_inserts]
 
 
 def _sending(conn: psycopg.Connection, tables: Sequence[TableId]) -> str | None:

@@ -86,8 +86,20 @@ def lock_holders(what: str) -> Find:
 
 
 def open_writers(what: str) -> Find:
-    """Those whose transactions a new slot waits for: all that were writing when it began, in any database."""
-    return lambda conn, pid: _problem(conn, what, {"pid": pid, "with_older_writers": True})
+    """Those whose transactions a new slot waits for: all that were writing when it began, in any database; on a standby
+    its primary."""
+
+    def find(conn: psycopg.Connection, pid: int) -> Problem | None:
+        (is_standby,) = conn.execute("select pg_is_in_recovery()").fetchone() or (False,)
+        if is_standby:
+            return Problem(
+                f"{what} on a standby waits until the primary writes down which transactions it runs, which it does "
+                "only while it is busy",
+                "on the primary: select pg_log_standby_snapshot();",
+            )
+        return _problem(conn, what, {"pid": pid, "with_older_writers": True})
+
+    return find
 
 
 def lockers(conn: psycopg.Connection, table: TableId) -> Problem:

@@ -89,4 +89,4 @@ from tree
 group by tree.root;
 
 -- read_at: before which point of the server's log everything that is read next was committed
-select pg_current_wal_insert_lsn()::text;
+select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end::text;

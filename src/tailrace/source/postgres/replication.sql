@@ -64,5 +64,6 @@ select current_database(),
        (select rolreplication or rolsuper from pg_roles where rolname = current_user)
          or pg_has_role(current_user, (select oid from pg_roles where rolname = 'rds_replication'), 'member');
 
--- wal_position: where the server's log ends now
-select pg_current_wal_insert_lsn()::text, current_setting('wal_block_size')::int;
+-- wal_position: where the server's log ends now; on a standby, up to where it has been replayed
+select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end::text,
+       current_setting('wal_block_size')::int;

@@ -76,6 +76,7 @@ from tailrace.source.postgres._slot import (
     find_ready_slot,
     require_slot,
 )
+from tailrace.source.postgres._standby import exact_snapshot, is_standby
 from tailrace.source.postgres._verdict import why_copy
 from tailrace.source.postgres._waiting import Waiter
 from tailrace.source.postgres._watermarks import watermarks_of
@@ -149,9 +150,9 @@ class PostgresSource(Source):
     def claim(self, stored: Claim | None) -> Claim:
         identity = self._identity()
         if stored is not None:
+            self._history = History.of(stored)
             require_names(stored, self._slot, self._publication, needs_inserts=bool(self._append_only))
             self._require_signals(stored)
-            self._history = History.of(stored)
             return stored
         with session(self._dsn) as conn:
             require_usable(conn, self._slot, self._publication, needs_inserts=bool(self._append_only))
@@ -312,6 +313,10 @@ class PostgresSource(Source):
 
     @contextmanager
     def snapshot(self, waiting: Waiting = wait_in_silence) -> Iterator[SnapshotPoint]:
+        if self._kept.ask(is_standby):
+            with exact_snapshot(self._dsn, waiting, self._history) as point:
+                yield point
+            return
         name = f"tailrace_snapshot_{secrets.token_hex(4)}"
         waiter = Waiter(self._kept, waiting)
         with explained(self._dsn), exported_snapshot(self._dsn, name, waiter) as exported:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.log.records import in_memory, open_log, played
 from tests.unit.source.postgres.test_stream import data, describe, keepalive, transaction
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, GapError
 from tailrace.log._layout import segment_path
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import verify
@@ -236,7 +236,7 @@ def open_and_close(path: Path) -> dict[int, int]:
 
 
 def test_the_end_of_a_prepared_transaction_that_the_log_lacks_is_an_error() -> None:
-    with pytest.raises(DefiniteError, match="was prepared before, and the log lacks what it changed"):
+    with pytest.raises(GapError, match="was prepared before, and the log lacks what it changed"):
         StreamEncoder(Known(), describe).encode([prepared(b"K", 9, 400)])
     assert StreamEncoder(Known(400), describe).encode([prepared(b"K", 9, 400)]).num_rows == 0
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tailrace.errors import GapError, TailraceError, TransientError
+from tailrace.source.postgres._identity import Identity
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._protocol import StreamOptions, plugin_options
-from tailrace.source.postgres._timeline import parse_history
+from tailrace.source.postgres._timeline import parse_history, require_wal
 
 
 def test_a_history_says_where_each_earlier_timeline_was_left() -> None:
@@ -18,3 +22,15 @@ def test_each_server_is_asked_for_what_it_can_send() -> None:
     assert [version for version, options in asked.items() if "streaming" in options] == [14, 15, 16, 17, 18]
     assert [version for version, options in asked.items() if "messages" in options] == [14, 15, 16, 17, 18]
     assert not any("two_phase" in options or "origin" in options for options in asked.values())
+
+
+@pytest.mark.parametrize(("is_standby", "kind"), [(False, GapError), (True, TransientError)])
+def test_less_wal_than_the_log_has_is_a_gap_and_of_a_standby_a_reason_to_wait(
+    is_standby: bool, kind: type[TailraceError]
+) -> None:
+    found = Identity("7", 1, "shop", Lsn.parse("0/2000060"), is_standby)
+    require_wal(found, Lsn.parse("0/2000060"))
+    # A message outside of transactions is logged up to the byte after its start.
+    require_wal(found, Lsn.parse("0/2000061"))
+    with pytest.raises(kind, match="ends at 0/2000060, and our log has changes up to 0/2000068"):
+        require_wal(found, Lsn.parse("0/2000068"))
