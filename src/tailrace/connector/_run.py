@@ -102,7 +102,7 @@ class Run:
         if LakeHome.is_new(settings.lake):
             require_ready(source, settings)
         identity = source.identify()
-        chosen = source.tables(settings.tables, settings.exclude)
+        source.tables(settings.tables, settings.exclude)
         self._home = home = LakeHome.create(settings.lake)
         stack.enter_context(home.locked())
         self._control.home = home
@@ -111,6 +111,8 @@ class Run:
         self._book = TableBook(home, self._tell)
         settings = self._settings = take_up(home, source, self._book, settings)
         record = self._claim(home, dict(identity))
+        self._source = source = source.claimed(record.claim)
+        chosen = source.tables(settings.tables, settings.exclude)
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
         if needs_spark(chosen, self._book.records, settings.chunk_bytes_max):
             spark.start_soon()

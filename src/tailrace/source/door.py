@@ -137,6 +137,11 @@ class Source(Protocol):
         `examine` find out."""
         ...
 
+    def claimed(self, claim: Claim) -> Source:
+        """The same source for a lake that has this claim, also where a person has not said again what it was begun
+        with."""
+        ...
+
     def identify(self) -> Mapping[str, str]:
         """Which database this is, whatever address it is reached at. A definite error unless changes can be captured
         from it. A log and a lake belong to one identity for ever. Has `source`, the kind, and `database`, a name."""

@@ -270,13 +270,16 @@ def test_a_publication_that_is_not_ours_is_left_as_it_is_and_what_it_lacks_is_re
     source = PostgresSource(dsn, publication="theirs")
     claim = source.claim(None)
     names = [T, U, TableId("public", "some_rows"), TableId("public", "some_columns")]
-    assert source.unsent(claim, names) == set(names[1:])
+    assert source.unsent(claim, names) == {U}
     prepared = source.prepare(claim, names, None)
     assert {table.name: problem.message for table, problem in prepared.refused.items()} == {
-        "u": "publication theirs does not send table public.u",
-        "some_rows": "publication theirs sends only some rows or columns of table public.some_rows",
-        "some_columns": "publication theirs sends only some rows or columns of table public.some_columns",
+        "u": "publication theirs does not send table public.u"
     }
+    parts = source.describe(names[2:])
+    assert [(parts[table].schema.names, parts[table].detail.condition) for table in names[2:]] == [
+        (("id",), "(id > 1)"),
+        (("id",), None),
+    ]
     assert publications(conn) == before
     for problem in prepared.refused.values():
         conn.execute(problem.hint)

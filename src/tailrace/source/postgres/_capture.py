@@ -22,7 +22,7 @@ from tailrace.failpoint import failpoint
 from tailrace.log.writer import LogBlockedError, LogHeldError, LogWriter
 from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
-from tailrace.source.postgres._announced import describe_announced
+from tailrace.source.postgres._announced import Announcing, describe_announced
 from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
 from tailrace.source.postgres._identity import identify, require_identity
 from tailrace.source.postgres._lsn import Lsn
@@ -107,7 +107,8 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
         _start_replication(conn, catalog_conn, stream, begin)
         control.report("")
         known = Known(writer.last_commit.ordinal, writer.prepared)
-        encoder = StreamEncoder(known, lambda each: describe_announced(catalog_conn, each, stream.text_columns))
+        how = Announcing(stream.publications, stream.text_columns)
+        encoder = StreamEncoder(known, lambda each: describe_announced(catalog_conn, each, how))
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
         receiver = Receiver(conn, inbox, lambda: writer.head.ordinal, lambda: control.is_paused)
         receiver.start()

@@ -43,8 +43,11 @@ class DeclaredType:
 class ColumnInfo:
     name: str
     type: DeclaredType
-    is_generated: bool
+    generated: str = ""
+    """`attgenerated`: `s` stored, `v` virtual."""
     number: int = 0
+    is_sent: bool = True
+    """The stream has it, and so has the lake."""
     is_text: bool = False
     """A person wants it copied as text."""
 
@@ -81,6 +84,8 @@ class TableInfo:
     server_version: int
     obstacle: str | None = None
     """Why its changes cannot be captured, for a person; None where they can."""
+    condition: str | None = None
+    """Which rows are sent, in SQL; None: all."""
     by_inserts: bool = False
     """Nothing identifies its rows, and a person has said that they are only added: inserts and truncates are sent."""
 
@@ -246,12 +251,12 @@ def type_info(conn: psycopg.Connection, oids: Iterable[int]) -> dict[int, TypeIn
 
 
 def schema_of(info: TableInfo, rule: int = RULE) -> TableSchema:
-    """The table's shape as the stream will tell it: generated columns are not in the stream. Lake types are those of
-    one rule."""
+    """The table's shape as the stream will tell it: columns that are not sent are left out. Lake types are those of one
+    rule."""
     columns = tuple(
         Column(column.name, _lake_type(info.identity_key, column, rule), column.type.source_type, column.number)
         for column in info.columns
-        if not column.is_generated
+        if column.is_sent
     )
     key = tuple(column.name for column in columns if column.name in info.identity_key)
     return TableSchema(info.table, info.relation, columns, key)
@@ -288,7 +293,6 @@ def schema_from_relation(
         ColumnInfo(
             column.name,
             types[column.type_oid, column.typmod],
-            is_generated=False,
             is_text=names_column(text_columns, table, column.name),
         )
         for column in relation.columns
@@ -319,8 +323,8 @@ def _columns(conn: psycopg.Connection, oids: Sequence[int]) -> Mapping[int, list
     rows = conn.execute(QUERIES["columns"], {"oids": list(oids)}).fetchall()
     types = declared_types(conn, [(type_oid, typmod) for _, _, type_oid, typmod, _, _ in rows])
     found: dict[int, list[ColumnInfo]] = defaultdict(list)
-    for relation, name, type_oid, typmod, is_generated, number in rows:
-        found[relation].append(ColumnInfo(name, types[type_oid, typmod], is_generated, number))
+    for relation, name, type_oid, typmod, generated, number in rows:
+        found[relation].append(ColumnInfo(name, types[type_oid, typmod], generated, number, is_sent=not generated))
     return found
 
 

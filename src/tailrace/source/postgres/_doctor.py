@@ -19,6 +19,7 @@ from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import append_only, as_text, list_tables, require_columns
 from tailrace.source.postgres._connection import CONNECTIONS_NEEDED
 from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._sent import as_sent, sent_by
 from tailrace.source.postgres._signal_table import SignalTable
 from tailrace.source.postgres._slot import find_slot, require_slot_name
 from tailrace.source.postgres._table_checks import (
@@ -54,6 +55,8 @@ class Named:
     watermarks: Watermarks = READ_ONLY
     text_columns: tuple[str, ...] = ()
     """Patterns for columns that are copied as text."""
+    generated: bool = False
+    """Our own publication is to send generated columns."""
 
 
 NOTHING_NAMED = Named()
@@ -70,7 +73,8 @@ def examine(
     try:
         tables = append_only(list_tables(conn, include, exclude), named.append_only)
         require_columns(tables, named.text_columns)
-        tables = as_text(tables, named.text_columns)
+        sent = sent_by(conn, named.publication, generated=named.generated)
+        tables = as_sent(as_text(tables, named.text_columns), sent)
     except DefiniteError as error:
         checks.append(Check("tables", False, error.message, error.hint))
     else:

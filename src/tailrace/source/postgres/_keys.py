@@ -53,6 +53,8 @@ class KeyOrder:
     table: TableId
     is_partitioned: bool
     columns: tuple[KeyColumn, ...]
+    sent: str | None = None
+    """Which of its rows are copied, in SQL; None: all."""
 
     @property
     def namespaces(self) -> list[str]:
@@ -92,6 +94,10 @@ class _Ordered:
     @property
     def namespaces(self) -> Sequence[str]:
         return self.order.namespaces
+
+    @property
+    def sent(self) -> str | None:
+        return self.order.sent
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,7 @@ def key_order(conn: psycopg.Connection, table: SourceTable, order: Sequence[str]
         KeyColumn(name, (type_[0], type_[1]), collation and (collation[0], collation[1]))
         for name, type_, collation, _ in found
     )
-    return KeyOrder(table.table, table.detail.is_partitioned, columns)
+    return KeyOrder(table.table, table.detail.is_partitioned, columns, table.detail.condition)
 
 
 def last_key(conn: psycopg.Connection, order: KeyOrder) -> Cursor | None:

@@ -65,7 +65,7 @@ def clashes(tables: Sequence[TableId]) -> Mapping[TableId, Problem]:
 def _without_key(info: TableInfo) -> list[Problem]:
     """Where changes carry whole rows, a table needs no key."""
     table, name = info.table, quoted(info.table)
-    if all(column.is_generated for column in info.columns):
+    if not any(column.is_sent for column in info.columns):
         return [Problem(f"table {table} has no columns that can be copied", f"leave it out: --exclude '{table}'")]
     if info.by_inserts:
         return []
@@ -77,8 +77,12 @@ def _without_key(info: TableInfo) -> list[Problem]:
         ]
     if info.has_identity:
         return []
-    if info.replica_identity == "n" and info.primary_key:
-        return [Problem(f"table {table} has no replica identity", f"alter table {name} replica identity default")]
+    if info.replica_identity == "i" or (info.replica_identity == "n" and info.primary_key):
+        why = ": the index that identified its rows is gone" if info.replica_identity == "i" else ""
+        identity = "default" if info.primary_key else "full"
+        return [
+            Problem(f"table {table} has no replica identity{why}", f"alter table {name} replica identity {identity}")
+        ]
     # Two rows may have the same deferrable key until the commit: changes by key would hit the wrong one.
     why = f"the primary key of table {table} is deferrable" if info.primary_key else f"table {table} has no primary key"
     key = "or add a primary key that is not deferrable"
@@ -91,10 +95,14 @@ def _by_inserts(info: TableInfo) -> str:
 
 
 def _generated_key(info: TableInfo) -> list[Problem]:
-    """The stream leaves generated columns out: without one of its columns a key names several rows."""
-    generated = [column.name for column in info.columns if column.is_generated and column.name in info.identity_key]
-    if not generated:
+    """Without one of its columns a key names several rows."""
+    unsent = [column for column in info.columns if not column.is_sent and column.name in info.identity_key]
+    if not unsent:
         return []
+    if not unsent[0].generated:
+        message = f"column {unsent[0].name} in the key of table {info.table} is not sent by the publication"
+        return [Problem(message, "name all columns of the key in the publication's list for the table")]
+    generated = [column.name for column in unsent]
     message = f"column {generated[0]} in the key of table {info.table} is generated: changes do not carry it"
     hint = "(a unique index on columns that are not null and not generated), or make a key without it"
     return [Problem(message, f"alter table {quoted(info.table)} replica identity using index … {hint}")]
@@ -111,7 +119,7 @@ def _problems_of_part(part: Part, info: TableInfo) -> list[Problem]:
 
 
 def _hides_generated(info: TableInfo) -> bool:
-    generated = any(column.is_generated for column in info.columns)
+    generated = any(column.generated and not column.is_sent for column in info.columns)
     return generated and info.replica_identity == "f" and info.server_version >= _UNPUBLISHED_GENERATED_REFUSED_SINCE
 
 

@@ -1,6 +1,6 @@
 -- attributes: every column that some tables ever had
 select a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod, format_type(a.atttypid, a.atttypmod),
-       a.attisdropped, a.attgenerated <> '', a.xmin::text
+       a.attisdropped, a.attgenerated::text, a.xmin::text
 from pg_attribute a
 where a.attrelid = any(%(oids)s::oid[]) and a.attnum > 0
 order by a.attrelid, a.attnum;

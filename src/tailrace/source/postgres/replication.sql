@@ -16,9 +16,10 @@ from pg_replication_slots s
 join pg_stat_activity a on a.pid = s.active_pid
 where s.slot_name = %(slot)s;
 
--- publication: whether a publication sends inserts and truncates, updates, deletes, and partitions as their table
-select pubinsert and pubtruncate, pubupdate, pubdelete, pubviaroot
-from pg_publication
+-- publication: what a publication sends: inserts and truncates, updates, deletes, partitions as their table, …
+select pubinsert and pubtruncate, pubupdate, pubdelete, pubviaroot,
+       coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false)
+from pg_publication p
 where pubname = %(publication)s;
 
 -- publication_tables: the tables that a publication names; the server's own view waits for whoever locks one
@@ -36,6 +37,17 @@ join pg_class c on c.relkind in ('r', 'p') and c.relpersistence = 'p' and not c.
   and (c.relkind = 'r' or p.pubviaroot)
 join pg_namespace n on n.oid = c.relnamespace and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
 where p.pubname = %(publication)s and p.puballtables;
+
+-- sends_generated: whether one of some publications sends generated columns
+select coalesce(bool_or(to_jsonb(p) ->> 'pubgencols' = 's'), false)
+from pg_publication p
+where p.pubname = any(%(publications)s);
+
+-- sent_parts: the tables of which some publications list columns or have a condition for rows
+select r.prrelid::bigint, r.prattrs::int2[], pg_get_expr(r.prqual, r.prrelid)
+from pg_publication p
+join pg_publication_rel r on r.prpubid = p.oid
+where p.pubname = any(%(publications)s) and (r.prattrs is not null or r.prqual is not null);
 
 -- publication_namespaces: the tables that a publication sends because it sends all of their namespace
 select n.nspname, c.relname, false
