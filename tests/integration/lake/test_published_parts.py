@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from demo.compare import compare_tables
 from pyspark.sql import SparkSession
-from tests.integration.lake.equality import execute
+from tests.integration.lake.equality import assert_equal, execute
 from tests.running import sync_once
 
 import tailrace
@@ -150,7 +150,7 @@ create or replace view sent.g as select id, v, twice, more from g;
 """
 
 
-@pytest.mark.parametrize("publication", [None, "theirs"])
+@pytest.mark.parametrize("publication", ["theirs", pytest.param(None, marks=pytest.mark.proof)])
 def test_generated_columns_are_copied_where_the_publication_sends_them(
     database: str, settings: ConnectorSettings, publication: str | None
 ) -> None:
@@ -182,3 +182,52 @@ def test_generated_columns_come_and_go_with_the_option(database: str, settings: 
     with connect() as connection:
         cut = tailrace.cut(connection, settings.lake, register=False)
         assert cut.tables["public.g"].columns == ["id", "v"]
+
+
+LEAVES = """
+create table t (id int, d int, primary key (id, d)) partition by range (d);
+create table a partition of t for values from (0) to (10);
+create table b partition of t for values from (10) to (20) partition by range (id);
+create table b1 (d int not null, id int not null);
+alter table b attach partition b1 for values from (0) to (100);
+insert into t select i, i from generate_series(1, 19) i;
+create schema elsewhere;
+create table elsewhere.c partition of t for values from (20) to (30);
+"""
+ATTACHED = """
+create table free (id int, d int, primary key (id, d));
+insert into free values (40, 40), (41, 41);
+alter table t attach partition free for values from (40) to (50);
+update t set d = 25 where id = 3;
+"""
+DETACHED = """
+alter table t detach partition a;
+insert into a values (90, 9);
+alter table t attach partition a for values from (0) to (10);
+truncate b1;
+insert into t values (50, 12);
+"""
+ALL_LEAVES = ("public.a", "public.b1", "elsewhere.c")
+
+
+OTHERS = [pytest.param(each, marks=pytest.mark.proof) for each in ("all tables", "tables in schema public")]
+
+
+@pytest.mark.parametrize("what", ["table t", *OTHERS])
+def test_partitions_that_are_sent_by_their_own_names_are_tables_of_their_own(
+    database: str, settings: ConnectorSettings, what: str
+) -> None:
+    execute(database, f"{LEAVES}; create publication theirs for {what}")
+    source = source_of(database, publication="theirs")
+    for script, more in (("select", ()), (ATTACHED, ("public.free",)), (DETACHED, ("public.free",))):
+        execute(database, script)
+        states = sync_once(settings, source, None)
+        assert states == dict.fromkeys((*ALL_LEAVES, *more), TableState.LIVE)
+        assert_equal(database, settings.lake, *states)
+    execute(database, "truncate t; insert into t values (1, 1), (2, 12), (3, 23)")
+    sync_once(settings, source, None)
+    assert_equal(database, settings.lake, *states)
+    execute(database, "alter publication theirs set (publish_via_partition_root = true)")
+    states = sync_once(settings, source, None)
+    assert {name for name, state in states.items() if state is TableState.LIVE} == {"public.t"}
+    assert_equal(database, settings.lake, "public.t")

@@ -323,7 +323,7 @@ def test_a_table_that_is_not_wanted_any_more_leaves_our_publication_so_that_it_c
     assert source.prepare(claim, [T], None).done == [f"publication {claim['publication']} sends 1 table"]
 
 
-def test_a_partitioned_table_that_is_sent_as_its_partitions_is_unsent(
+def test_a_partitioned_table_that_is_sent_as_its_partitions_is_these_tables(
     conn: psycopg.Connection, source: PostgresSource, dsn: str
 ) -> None:
     conn.execute("create table t (id int primary key) partition by range (id)")
@@ -334,8 +334,11 @@ def test_a_partitioned_table_that_is_sent_as_its_partitions_is_unsent(
     conn.execute(f"alter publication {claim['publication']} set (publish_via_partition_root = false)")
     assert source.unsent(claim, [T]) == {T}
     theirs = PostgresSource(dsn, publication=claim["publication"])
-    (problem,) = theirs.prepare(theirs.claim(None), [T], None).refused.values()
-    assert "publish_via_partition_root" in problem.hint
+    assert [str(each.table) for each in theirs.tables([], [])] == ["public.leaf"]
+    assert theirs.unsent({**claim, "owns_publication": False}, [TableId("public", "leaf")]) == set()
+    with pytest.raises(DefiniteError, match="no table matches 't'") as raised:
+        theirs.tables(["t"], [])
+    assert raised.value.hint == "public.t is sent as its partitions, which are copied as tables of their own"
     assert source.prepare(claim, [T], None).refused == {}
     assert source.unsent(claim, [T]) == set()
 

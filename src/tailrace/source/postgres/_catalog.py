@@ -126,13 +126,13 @@ class _Keys:
         return chosen.get(relation, frozenset())
 
 
-def candidates(conn: psycopg.Connection) -> list[Candidate]:
-    """Every relation of the database that a pattern may name."""
+def candidates(conn: psycopg.Connection, *, by_leaves: bool = False) -> list[Candidate]:
+    """Every relation of the database that a pattern may name; with `by_leaves`, partitions as tables of their own."""
     return [
         Candidate(
             TableId(namespace, name),
             relation,
-            obstacle(kind, persistence, is_partition),
+            obstacle(kind, persistence, is_partition, by_leaves=by_leaves),
             kind in TABLE_KINDS,
             extension,
         )
@@ -140,14 +140,17 @@ def candidates(conn: psycopg.Connection) -> list[Candidate]:
     ]
 
 
-def list_tables(conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str] = ()) -> list[TableInfo]:
+def list_tables(
+    conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str] = (), *, by_leaves: bool = False
+) -> list[TableInfo]:
     """The tables that the patterns choose, by name. A pattern that names nothing is a definite error."""
-    return _infos(conn, choose(candidates(conn), include, exclude))
+    return _infos(conn, choose(candidates(conn, by_leaves=by_leaves), include, exclude))
 
 
-def find_tables(conn: psycopg.Connection, tables: Collection[TableId]) -> list[TableInfo]:
+def find_tables(conn: psycopg.Connection, tables: Collection[TableId], *, by_leaves: bool = False) -> list[TableInfo]:
     """Those of the tables that are there, by name, also if their changes cannot be captured any more."""
-    return _infos(conn, [found for found in candidates(conn) if found.table in tables and found.is_table])
+    found = candidates(conn, by_leaves=by_leaves)
+    return _infos(conn, [each for each in found if each.table in tables and each.is_table])
 
 
 def _infos(conn: psycopg.Connection, chosen: Sequence[Candidate]) -> list[TableInfo]:

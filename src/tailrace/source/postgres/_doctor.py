@@ -71,9 +71,9 @@ def examine(
     checks = [*_server(server), *_slots(conn, server, named), _senders(server), _connections(conn, role)]
     checks.append(_replication(role))
     try:
-        tables = append_only(list_tables(conn, include, exclude), named.append_only)
-        require_columns(tables, named.text_columns)
         sent = sent_by(conn, named.publication, generated=named.generated)
+        tables = append_only(list_tables(conn, include, exclude, by_leaves=sent.by_leaves), named.append_only)
+        require_columns(tables, named.text_columns)
         tables = as_sent(as_text(tables, named.text_columns), sent)
     except DefiniteError as error:
         checks.append(Check("tables", False, error.message, error.hint))
@@ -85,7 +85,7 @@ def examine(
         else:
             checks.append(check_publication(conn, role, rights, tables))
         checks += check_tables(tables)
-        checks += check_left_out(conn, include, exclude)
+        checks += check_left_out(conn, include, exclude, by_leaves=sent.by_leaves)
     if named.signals is not None:
         checks.append(_signal_table(conn, named.signals, named))
     return [*checks, *_retention(server), *_idle_slots(conn)]

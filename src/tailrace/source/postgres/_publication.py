@@ -253,8 +253,6 @@ def unsent(publication: Publication, table: TableId) -> Problem:
             f"alter publication {_quoted(name)} add table only {quoted(table)}",
         )
     fix = f"alter publication {_quoted(name)} add table only {quoted(table)}"
-    if not publication.via_root:
-        fix += f"; if the table is partitioned: alter publication {_quoted(name)} set (publish_via_partition_root)"
     return Problem(f"publication {name} does not send table {table}", fix)
 
 

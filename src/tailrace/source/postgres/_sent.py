@@ -33,6 +33,8 @@ class Sent:
     """The columns that are listed, by number."""
     rows: Mapping[int, str] = field(default_factory=dict)
     """Conditions for rows, in SQL."""
+    by_leaves: bool = False
+    """Changes of partitions are sent as their own, not as changes of the table that they belong to."""
 
     def has(self, relation: int, number: int, generated: str) -> bool:
         """Whether a column is sent; `generated` is its `attgenerated`."""
@@ -44,13 +46,14 @@ class Sent:
 def read_sent(conn: psycopg.Connection, publications: Sequence[str]) -> Sent:
     """As the publications are now."""
     named = {"publications": list(publications)}
-    (has_generated,) = conn.execute(QUERIES["sends_generated"], named).fetchone() or (False,)
+    has_generated, by_leaves = conn.execute(QUERIES["sent_how"], named).fetchone() or (False, False)
     has_parts = conn.info.server_version >= PARTS_SINCE
     lists = conn.execute(QUERIES["sent_parts"], named).fetchall() if has_parts else []
     return Sent(
         bool(has_generated),
         {relation: frozenset(numbers) for relation, numbers, _ in lists if numbers is not None},
         {relation: condition for relation, _, condition in lists if condition is not None},
+        bool(by_leaves),
     )
 
 

@@ -111,13 +111,15 @@ def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
     return checks
 
 
-def check_left_out(conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
+def check_left_out(
+    conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str], *, by_leaves: bool
+) -> list[Check]:
     """Tables that the patterns match and that are not copied all the same."""
     named = [
         (candidate.table, reason)
-        for candidate in candidates(conn)
+        for candidate in candidates(conn, by_leaves=by_leaves)
         if (reason := candidate.left_out(include)) is not None
-        and reason.startswith(("unlogged", "a foreign", "part of"))
+        and reason.startswith(("unlogged", "a foreign", "part of", "sent as"))
         and (not include or any(candidate.table.matches(pattern) for pattern in include))
         and not any(candidate.table.matches(pattern) for pattern in exclude)
     ]

@@ -68,7 +68,7 @@ from tailrace.source.postgres._offsets import WORDS, PostgresOffsets, stream_end
 from tailrace.source.postgres._problems import source_tables
 from tailrace.source.postgres._protocol import StreamOptions
 from tailrace.source.postgres._publication import drop_publication, publish, sent_tables
-from tailrace.source.postgres._sent import as_sent, sent_by
+from tailrace.source.postgres._sent import Sent, as_sent, sent_by
 from tailrace.source.postgres._settling import settle
 from tailrace.source.postgres._signal_table import SignalTable, without_signals
 from tailrace.source.postgres._slot import (
@@ -178,7 +178,8 @@ class PostgresSource(Source):
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
         exclude = without_signals(self._signals, include, exclude)
         with session(self._dsn) as conn:
-            found = self._as_chosen(conn, list_tables(conn, include, exclude))
+            sent = sent_by(conn, self._publication, generated=self._generated)
+            found = self._as_chosen(list_tables(conn, include, exclude, by_leaves=sent.by_leaves), sent)
             require_columns(found, self._as_text)
             return source_tables(conn, found)
 
@@ -370,11 +371,11 @@ class PostgresSource(Source):
             return _doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
 
     def _found(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[TableInfo]:
-        return self._as_chosen(conn, find_tables(conn, set(tables)))
+        sent = sent_by(conn, self._publication, generated=self._generated)
+        return self._as_chosen(find_tables(conn, set(tables), by_leaves=sent.by_leaves), sent)
 
-    def _as_chosen(self, conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[TableInfo]:
-        chosen = as_text(append_only(infos, self._append_only), self._as_text)
-        return as_sent(chosen, sent_by(conn, self._publication, generated=self._generated))
+    def _as_chosen(self, infos: Sequence[TableInfo], sent: Sent) -> list[TableInfo]:
+        return as_sent(as_text(append_only(infos, self._append_only), self._as_text), sent)
 
     def _identity(self) -> Identity:
         with session(self._dsn) as conn:
