@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from tailrace.connector import events
 from tailrace.connector._apply import Applier, LakeParts
 from tailrace.connector._book import TableBook
+from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
 from tailrace.connector._decisions import became_live, failed, resynced
@@ -112,14 +113,15 @@ class Run:
         settings = self._settings = take_up(home, source, self._book, settings)
         record = self._claim(home, dict(identity))
         self._source = source = source.claimed(record.claim)
-        chosen = source.tables(settings.tables, settings.exclude)
+        chooser = Chooser(settings, source, home.choices)
+        chosen = chooser.tables()
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
         if needs_spark(chosen, self._book.records, settings.chunk_bytes_max):
             spark.start_soon()
         self._desk = SignalDesk(home, settings.signal_file, _signal_table(settings), source.decode)
         stack.callback(self._desk.close)
         self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
-        record = self._look_first(record, chosen)
+        record = self._look_first(record, chooser, chosen)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
         self._parts = LakeParts(spark, home, format_named(record.format), type(source))
@@ -147,13 +149,12 @@ class Run:
             home.store_source(record)
         return record
 
-    def _look_first(self, record: SourceRecord, chosen: Sequence[SourceTable]) -> SourceRecord:
+    def _look_first(self, record: SourceRecord, chooser: Chooser, chosen: Sequence[SourceTable]) -> SourceRecord:
         """Where the source has lost changes and that is allowed, every table is copied again. All of this is written
         down before anything is taken up behind the gap."""
 
         def look(record: SourceRecord) -> None:
-            claim = record.claim
-            self._look = TableLook(self._settings, self._source, claim, self._book, self._control, self._tell)
+            self._look = TableLook(chooser, record.claim, self._book, self._control, self._tell)
             self._look.take(chosen, self._resume(), starting=True)
 
         end = self._resume()

@@ -1,0 +1,49 @@
+"""Which tables are copied: what the connector was told at its start, and what people have chosen since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tailrace.errors import DefiniteError
+from tailrace.lake.choices import Choice, Choices, is_chosen
+from tailrace.model.table import TableId
+from tailrace.settings import ConnectorSettings
+from tailrace.source.door import Source, SourceTable
+
+
+class Chooser:
+    """Chooses from a source's tables."""
+
+    def __init__(self, settings: ConnectorSettings, source: Source, choices: Choices) -> None:
+        self.settings = settings
+        self.source = source
+        self._choices = choices
+
+    def mark(self) -> int:
+        """Another number when people have chosen otherwise. Cheap."""
+        return self._choices.mark()
+
+    def tables(self, known: Sequence[TableId] | None = None) -> list[SourceTable]:
+        """By name. A definite error for a pattern of the start that names nothing; where the `known` tables are given,
+        its table is gone, and the others are meant."""
+        try:
+            told = self.source.tables(self.settings.tables, self.settings.exclude)
+        except DefiniteError:
+            if known is None:
+                raise
+            told = list(self.source.describe(known).values())
+        choices = self._choices.all()
+        names = {each.table for each in told}
+        more = [each for each in self._taken(choices) if each.table not in names]
+        found = [each for each in [*told, *more] if is_chosen(each.table, choices, otherwise=each.table in names)]
+        return sorted(found, key=lambda each: each.table)
+
+    def _taken(self, choices: Sequence[Choice]) -> list[SourceTable]:
+        """What people have taken since, as far as it is there."""
+        found: dict[TableId, SourceTable] = {}
+        for pattern in [each.pattern for each in choices if each.is_taken]:
+            try:
+                found |= {each.table: each for each in self.source.tables([pattern], [])}
+            except DefiniteError:
+                continue
+        return list(found.values())
