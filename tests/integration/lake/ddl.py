@@ -40,7 +40,7 @@ class Statement:
 
     ddl: str
     copied: bool | None = False
-    """The copy cannot follow and is made again. None: it may be, where changes in the same transaction leave a doubt."""
+    """The copy cannot follow and is made again. None: changes in the same transaction may leave a doubt."""
     setup: str = TABLE
     before: str = BEFORE
     after: str = AFTER

@@ -34,7 +34,7 @@ def first_problems(tables: Sequence[TableInfo], rights: Rights) -> dict[TableId,
 def problems(info: TableInfo) -> list[Problem]:
     """Why this table must not be published yet; empty when it may."""
     if info.obstacle is not None:
-        return [Problem(f"table {info.table} is {info.obstacle}", f"leave it out: --exclude '{info.table}'")]
+        return [Problem(f"table {info.table} is {info.obstacle}", f"leave it out: --exclude {info.table.argument}")]
     found = _generated_key(info) if info.identity_key else _without_key(info)
     for part in info.parts if info.identity_key else ():
         found += _problems_of_part(part, info)
@@ -54,7 +54,7 @@ def clashes(tables: Sequence[TableId]) -> Mapping[TableId, Problem]:
         table: Problem(
             f"tables {' and '.join(map(str, twins))} differ only in upper and lower case, "
             "which Spark does not tell apart",
-            f"leave one out: --exclude '{table}'",
+            f"leave one out: --exclude {table.argument}",
         )
         for twins in folded.values()
         if len(twins) > 1
@@ -66,7 +66,9 @@ def _without_key(info: TableInfo) -> list[Problem]:
     """Where changes carry whole rows, a table needs no key."""
     table, name = info.table, quoted(info.table)
     if not any(column.is_sent for column in info.columns):
-        return [Problem(f"table {table} has no columns that can be copied", f"leave it out: --exclude '{table}'")]
+        return [
+            Problem(f"table {table} has no columns that can be copied", f"leave it out: --exclude {table.argument}")
+        ]
     if info.by_inserts:
         return []
     if info.is_partitioned:
@@ -91,7 +93,7 @@ def _without_key(info: TableInfo) -> list[Problem]:
 
 
 def _by_inserts(info: TableInfo) -> str:
-    return f"--append-only '{info.table}'"
+    return f"--append-only {info.table.argument}"
 
 
 def _generated_key(info: TableInfo) -> list[Problem]:

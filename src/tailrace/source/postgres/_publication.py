@@ -171,7 +171,7 @@ def ensure_publication(
         waiter.run(conn, _without(name, done.dropped), lock_holders("leaving tables out of the publication"))
     for table in missing:
         if table not in infos:
-            done.refused[table] = Problem(f"table {table} is gone", f"leave it out: --exclude '{table}'")
+            done.refused[table] = Problem(f"table {table} is gone", f"leave it out: --exclude {table.argument}")
         elif found is not None and table in found.partial:
             done.refused[table] = unsent(found, table)
     wanted = [infos[table] for table in missing if table not in done.refused]
