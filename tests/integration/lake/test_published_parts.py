@@ -110,13 +110,13 @@ def test_the_lake_has_the_columns_and_rows_that_a_publication_sends(
     database: str, settings: ConnectorSettings, spark: SparkSession
 ) -> None:
     execute(database, DATABASE)
-    states = sync_once(settings, source_of(database, publication="theirs"), spark)
+    states = sync_once(settings, source_of(database, publication="theirs"))
     assert set(states.values()) == {TableState.LIVE}
     assert_sent(database, settings.lake)
     for script in (CHANGES, RENAMED, NARROWED, AGAIN):
         execute(database, script)
         # Not named again: the lake knows it.
-        sync_once(settings, source_of(database), spark)
+        sync_once(settings, source_of(database))
         assert_sent(database, settings.lake)
     report = Verification(VerifySettings(settings.lake), source_of(database), spark, lambda _: None).run()
     assert {str(each.table): each.verdict for each in report.tables} == {
@@ -161,24 +161,25 @@ def test_generated_columns_are_copied_where_the_publication_sends_them(
     tables = ("g", "by_generated", "f")
     for script in ("select", COMPUTED, OTHERWISE, COMPUTED):
         execute(database, script)
-        states = sync_once(settings, source, None)
+        states = sync_once(settings, source)
         assert set(states.values()) == {TableState.LIVE}
         assert_sent(database, settings.lake, tables)
     cuts = len(list((settings.lake / "public" / "g" / "_delta_log").glob("*.json")))
-    sync_once(settings, source, None)
+    sync_once(settings, source)
     assert len(list((settings.lake / "public" / "g" / "_delta_log").glob("*.json"))) == cuts
 
 
+@pytest.mark.proof
 def test_generated_columns_come_and_go_with_the_option(database: str, settings: ConnectorSettings) -> None:
     execute(database, GENERATED)
     chosen = replace(settings, tables=("g",))
-    sync_once(chosen, source_of(database), None)
+    sync_once(chosen, source_of(database))
     with connect() as connection:
         cut = tailrace.cut(connection, settings.lake, register=False)
         assert cut.tables["public.g"].columns == ["id", "v"]
-    sync_once(chosen, source_of(database, generated=True), None)
+    sync_once(chosen, source_of(database, generated=True))
     assert_sent(database, settings.lake, ("g",))
-    sync_once(chosen, source_of(database), None)
+    sync_once(chosen, source_of(database))
     with connect() as connection:
         cut = tailrace.cut(connection, settings.lake, register=False)
         assert cut.tables["public.g"].columns == ["id", "v"]
@@ -221,13 +222,13 @@ def test_partitions_that_are_sent_by_their_own_names_are_tables_of_their_own(
     source = source_of(database, publication="theirs")
     for script, more in (("select", ()), (ATTACHED, ("public.free",)), (DETACHED, ("public.free",))):
         execute(database, script)
-        states = sync_once(settings, source, None)
+        states = sync_once(settings, source)
         assert states == dict.fromkeys((*ALL_LEAVES, *more), TableState.LIVE)
         assert_equal(database, settings.lake, *states)
     execute(database, "truncate t; insert into t values (1, 1), (2, 12), (3, 23)")
-    sync_once(settings, source, None)
+    sync_once(settings, source)
     assert_equal(database, settings.lake, *states)
     execute(database, "alter publication theirs set (publish_via_partition_root = true)")
-    states = sync_once(settings, source, None)
+    states = sync_once(settings, source)
     assert {name for name, state in states.items() if state is TableState.LIVE} == {"public.t"}
     assert_equal(database, settings.lake, "public.t")

@@ -17,7 +17,9 @@ from tailrace.source.door import Problem, SourceTable
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import Part, TableInfo, quoted, schema_of
 
-_UNPUBLISHED_GENERATED_REFUSED_SINCE = 180000
+GENERATED_SINCE = 180000
+"""The server's version from which on a publication can send generated columns, and from which on one that does not
+makes updates fail where such a column would have to be sent with the old row."""
 
 
 def first_problems(tables: Sequence[TableInfo], rights: Rights) -> dict[TableId, Problem | None]:
@@ -107,6 +109,8 @@ def _generated_key(info: TableInfo) -> list[Problem]:
     generated = [column.name for column in unsent]
     message = f"column {generated[0]} in the key of table {info.table} is generated: changes do not carry it"
     hint = "(a unique index on columns that are not null and not generated), or make a key without it"
+    if info.server_version >= GENERATED_SINCE:
+        hint += ", or have it sent: --generated-columns"
     return [Problem(message, f"alter table {quoted(info.table)} replica identity using index … {hint}")]
 
 
@@ -122,7 +126,7 @@ def _problems_of_part(part: Part, info: TableInfo) -> list[Problem]:
 
 def _hides_generated(info: TableInfo) -> bool:
     generated = any(column.generated and not column.is_sent for column in info.columns)
-    return generated and info.replica_identity == "f" and info.server_version >= _UNPUBLISHED_GENERATED_REFUSED_SINCE
+    return generated and info.replica_identity == "f" and info.server_version >= GENERATED_SINCE
 
 
 def _name_clashes(info: TableInfo) -> list[Problem]:

@@ -13,11 +13,10 @@ import psycopg
 
 from tailrace.errors import DefiniteError
 from tailrace.source.postgres._catalog import TableInfo
+from tailrace.source.postgres._problems import GENERATED_SINCE
 from tailrace.source.postgres._queries import load
 
 QUERIES = load("replication.sql")
-GENERATED_SINCE = 180000
-"""The server's version from which on a publication can send generated columns."""
 PARTS_SINCE = 150000
 """The server's version from which on a publication can list columns and have conditions for rows."""
 _STORED = "s"
