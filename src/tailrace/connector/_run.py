@@ -113,7 +113,7 @@ class Run:
         settings = self._settings = take_up(home, source, self._book, settings)
         record = self._claim(home, dict(identity))
         self._source = source = source.claimed(record.claim)
-        chooser = Chooser(settings, source, home.choices)
+        chooser = Chooser(settings, source, home)
         chosen = chooser.tables()
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
         if needs_spark(chosen, self._book.records, settings.chunk_bytes_max):

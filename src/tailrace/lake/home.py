@@ -118,6 +118,11 @@ class LakeHome:
         if self.path.is_dir() and not self._own.is_dir() and any(self.path.iterdir()):
             raise DefiniteError(f"{self.path} is not empty and not a lake of Tailrace", "name an empty or a new folder")
 
+    @property
+    def folds_case(self) -> bool:
+        """Whether the disk takes two names that differ only in case for one."""
+        return self._own.with_name(self._own.name.upper()).exists()
+
     def table_path(self, table: TableId) -> Path:
         return self.path / _file_name(table.namespace) / _file_name(table.name)
 

@@ -7,6 +7,8 @@ update "größe_über_straße_完全な名前_это_шестьдесят" set "
 update "../a/b\c:d*?" set ".." = 'down' where "x/y" = 2;
 insert into identified (n) values (default), (7);
 delete from identified where id = 2;
+insert into twins values (3);
+insert into "Twins" values (11);
 update orders set v = 'public 2';
 update audit."public.orders" set v = 'audit 2';
 update archive."Orders" set v = 'archive 2';

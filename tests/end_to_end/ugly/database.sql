@@ -30,6 +30,8 @@ create table archive."Orders" (id int primary key, v text);
 insert into archive."Orders" values (1, 'archive');
 create table twins (id int primary key);
 create table "Twins" (id int primary key);
+insert into twins values (1), (2);
+insert into "Twins" values (10);
 create table clashing_columns (id int primary key, a int, "A" int);
 create table ours (_key int, _deleted boolean, _from text, _fresh text, _part int, _origin text, _op text, _seq int,
                    _pos int, _ordinal int, _xid int, _commit_ts timestamptz, _before text, _unchanged text,

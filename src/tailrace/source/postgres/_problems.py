@@ -7,7 +7,7 @@ so a table with a problem is refused before anything is changed in the source.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import psycopg
 
@@ -24,10 +24,9 @@ makes updates fail where such a column would have to be sent with the old row.""
 
 def first_problems(tables: Sequence[TableInfo], rights: Rights) -> dict[TableId, Problem | None]:
     """For each table the first thing that a person must do about it; None where there is nothing."""
-    twins = clashes([info.table for info in tables])
 
     def first(info: TableInfo) -> Problem | None:
-        found = [*problems(info), twins.get(info.table), rights.problem(info)]
+        found = [*problems(info), rights.problem(info)]
         return next((problem for problem in found if problem is not None), None)
 
     return {info.table: first(info) for info in tables}
@@ -45,23 +44,6 @@ def problems(info: TableInfo) -> list[Problem]:
         key = "" if info.identity_key else f"alter table {quoted(info.table)} add primary key (…); "
         found.append(Problem(message, f"{key}alter table {quoted(info.table)} replica identity default"))
     return found + _name_clashes(info)
-
-
-def clashes(tables: Sequence[TableId]) -> Mapping[TableId, Problem]:
-    """A problem for each table that another one is called like but for upper and lower case."""
-    folded: dict[str, list[TableId]] = defaultdict(list)
-    for table in tables:
-        folded[str(table).lower()].append(table)
-    return {
-        table: Problem(
-            f"tables {' and '.join(map(str, twins))} differ only in upper and lower case, "
-            "which Spark does not tell apart",
-            f"leave one out: --exclude {table.argument}",
-        )
-        for twins in folded.values()
-        if len(twins) > 1
-        for table in twins
-    }
 
 
 def _without_key(info: TableInfo) -> list[Problem]:

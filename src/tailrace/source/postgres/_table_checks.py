@@ -16,7 +16,7 @@ from tailrace.errors import DefiniteError
 from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights, hidden_rows
 from tailrace.source.postgres._catalog import TableInfo, candidates, quoted
-from tailrace.source.postgres._problems import clashes, problems
+from tailrace.source.postgres._problems import problems
 from tailrace.source.postgres._publication import require_publication, use_publication
 from tailrace.source.postgres._queries import load
 
@@ -83,8 +83,7 @@ def check_named_publication(conn: psycopg.Connection, name: str, tables: Sequenc
 
 def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
     """What each table's own definition keeps from being copied, or from being copied as it is."""
-    twins = clashes([info.table for info in tables])
-    found = [*(problem for info in tables for problem in problems(info)), *twins.values()]
+    found = [problem for info in tables for problem in problems(info)]
     checks = [Check("table", False, problem.message, problem.hint, leaves_out=True) for problem in found]
     if not found:
         checks = [Check("replica identity", True, f"{_tables_text(tables)} can identify their rows")]
