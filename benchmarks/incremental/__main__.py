@@ -124,7 +124,8 @@ def _ours(dsn: str, lake: LakeHome, load: Writers, scale: Scale) -> Ours:
             _wait_for_copy(lake)
             took = time.perf_counter() - begun
         console.print(f"ours: {load.per_second:,.0f} changes a second meanwhile")
-    done = next(each for each in lake.notifications.all() if each.step is CopyStep.TABLE_COMPLETED)
+    told = [each for each in lake.notifications.all() if each.signal == SIGNAL]
+    done = next(each for each in told if each.step is CopyStep.TABLE_COMPLETED)
     _verify(dsn, lake)
     return Ours(done.rows, took, transactions.seconds_max, quiet.seconds, busy.seconds, str(memory))
 

@@ -40,6 +40,10 @@ class GapError(DefiniteError):
     """The source no longer has changes that the log lacks: every table has to be copied again."""
 
 
+class MovedError(DefiniteError):
+    """The source is not where it was when the run began, and nothing is lost: a run that begins again continues."""
+
+
 class PreflightError(DefiniteError):
     """Everything that keeps a copy from being started, each problem with its own hint."""
 

@@ -1,4 +1,4 @@
-"""`python -m tests.crash.copying SCRIPT LAKE`: one run of a connector that copies by windows of ten rows, from a
+"""`python -m tests.crash.copying SCRIPT LAKE [MODE]`: one run of a connector that copies by windows of ten rows, from a
 scripted source into Delta tables. It notes how many rows of each table it reads.
 """
 
@@ -12,9 +12,11 @@ import pyarrow as pa
 from tests.doors.scripted import ScriptedSource
 from tests.running import sync_once
 
+from tailrace.connector import _copying
 from tailrace.model.table import TableSchema
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.snapshot import windows
 from tailrace.source import kinds
 from tailrace.source.door import SnapshotPoint
 
@@ -38,11 +40,13 @@ def reads_of(script: Path) -> Path:
     return script.with_suffix(".reads")
 
 
-def sync(script: Path, lake: Path) -> dict[str, TableState]:
+def sync(script: Path, lake: Path, mode: str = "incremental") -> dict[str, TableState]:
+    """Tables with more than ten rows are large."""
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
     settings = ConnectorSettings(
-        lake, once=True, snapshot_mode=SnapshotMode.INCREMENTAL, window_rows=CHUNK_ROWS, readers_max=READERS_MAX
+        lake, once=True, snapshot_mode=SnapshotMode(mode), window_rows=CHUNK_ROWS, readers_max=READERS_MAX
     )
+    windows.GROWTH_MAX, _copying.WINDOWS_ROWS_MIN = 1.0, 10
     return sync_once(settings, CountingSource(str(script)))
 
 
@@ -50,4 +54,4 @@ if __name__ == "__main__":
     # As another process knows it: capture is given the source.
     from tests.crash import copying
 
-    copying.sync(Path(sys.argv[1]), Path(sys.argv[2]))
+    copying.sync(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

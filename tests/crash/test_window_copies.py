@@ -67,9 +67,9 @@ def change(script: Script, number: int) -> None:
     script.transaction([Update(ORDERS, (n + 1,), {"id": n}, leave_out=["large"]) for n in MOVED])
 
 
-def killed_at(boundary: str, script: Path, lake: Path) -> None:
+def killed_at(boundary: str, script: Path, lake: Path, mode: str = "incremental") -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.crash.copying", script, lake],
+        [sys.executable, "-m", "tests.crash.copying", script, lake, mode],
         env=os.environ | {"TAILRACE_FAILPOINT": boundary},
         check=False,
     )
@@ -125,3 +125,45 @@ def test_killed_between_any_two_durable_writes_a_copy_continues_and_its_signal_e
     assert told.count(CopyStep.TABLE_COMPLETED) == 1
     sync(script.path, lake)
     assert (rows_read(script.path), steps(lake, "again")) == (0, told), "a signal is carried out once"
+
+
+@pytest.mark.parametrize("boundary", ["signals.ended", "signals.stopped", "signals.ended:2"])
+def test_killed_while_a_copy_is_stopped_who_asked_for_it_hears_that_it_was(
+    script: Script, tmp_path: Path, boundary: str
+) -> None:
+    lake = tmp_path / "lake"
+    sync(script.path, lake)
+    tailrace.signal(lake, "pause-snapshot", id="pause")
+    tailrace.signal(lake, "execute-snapshot", {"data-collections": [ORDERS]}, id="again")
+    sync(script.path, lake)
+    tailrace.signal(lake, "stop-snapshot", id="stop")
+    killed_at(boundary, script.path, lake)
+    assert sync(script.path, lake) == {ORDERS: TableState.ERRORED}
+    found = {each.signal.id: each.state for each in lake_signals(LakeHome(lake))}
+    assert found == {"pause": SignalState.DONE, "again": SignalState.STOPPED, "stop": SignalState.DONE}
+    assert CopyStep.ABORTED in steps(lake, "stop")
+
+
+def test_killed_after_a_table_was_told_a_copy_at_once_is_still_made_at_once(script: Script, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    sync(script.path, lake)
+    data = {"data-collections": [ORDERS], "type": "blocking"}
+    tailrace.signal(lake, "execute-snapshot", data, id="again")
+    killed_at("signals.asked", script.path, lake)
+    assert sync(script.path, lake) == {ORDERS: TableState.LIVE}
+    assert_equal(lake, script)
+    told = LakeHome(lake).notifications.all()
+    told = [each for each in told if each.signal is not None and each.step is CopyStep.TABLE_COMPLETED]
+    assert [(each.signal, each.chunks) for each in told] == [("again", 0)], "by no windows"
+
+
+def test_the_first_copy_of_a_large_table_that_is_killed_continues_where_it_was(script: Script, tmp_path: Path) -> None:
+    """Nobody has asked for windows."""
+    lake = tmp_path / "lake"
+    killed_at("window.published:3", script.path, lake, "initial")
+    rows_read(script.path)
+    change(script, 1)
+    assert sync(script.path, lake, "initial") == {ORDERS: TableState.LIVE}
+    assert_equal(lake, script)
+    assert 0 <= rows_read(script.path) - (ROWS - 3 * WINDOW_ROWS) <= len(MOVED)
+    assert LakeHome(lake).tables.load()[TableId("shop", "orders")].copy == 1

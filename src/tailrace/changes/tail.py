@@ -18,11 +18,14 @@ from tailrace.changes.decoding import changes_here
 from tailrace.changes.ordering import in_order
 from tailrace.changes.shape import TableShape, shape_of
 from tailrace.changes.states import events_of, states_of
-from tailrace.errors import TransientError
+from tailrace.errors import DefiniteError, TransientError
 from tailrace.log.reader import LogReader
 from tailrace.model.change import FRESH, OP, POS, SEQ, Decode
 from tailrace.model.following import typed_like
 from tailrace.model.table import Column, TableId, TableSchema
+
+TAIL_BYTES_MAX = 480 << 20
+"""Of decoded changes that a live read lays over a table. It takes a few times as much memory while it is made."""
 
 
 class Tail:
@@ -83,13 +86,16 @@ def read_tail(
     present: Sequence[Column] = (),
 ) -> Tail | None:
     """The table's compacted changes of transactions after < seq <= upto; None if there are none. They are typed as the
-    columns that are present."""
+    columns that are present. A definite error if they take more than `TAIL_BYTES_MAX`."""
     shape = touched_shape(reader, table, between, decode, relation)
     if shape is None:
         return None
     shape = replace(shape, target=typed_like(shape.target, present))
-    changes = changes_here(reader, *between, shape)
-    return Tail(shape, changes) if changes is not None and changes.num_rows else None
+    changes = changes_here(reader, *between, shape, TAIL_BYTES_MAX)
+    if changes is None:
+        hint = "wait until a running sync has published them, or read the published cut: tailrace query --published"
+        raise DefiniteError(f"table {table} has more unpublished changes than a live read can take", hint, str(table))
+    return Tail(shape, changes) if changes.num_rows else None
 
 
 def unseen_tail(

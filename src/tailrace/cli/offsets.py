@@ -83,7 +83,7 @@ def set_(  # noqa: PLR0913, PLR0917  each is an option
         _show(found, is_compared=source is not None, as_json=as_json)
         if found.faults:
             for fault in found.faults[1:]:
-                _note(f"also: {fault.message}")
+                _note(f"also: {fault}")
             raise OffsetFaultsError(found.faults)
         if not dry_run:
             seen = found.version if version is None else version
@@ -101,8 +101,7 @@ def reset(lake: Lake, dry_run: DryRun = False, version: Version = None) -> None:
 
         now = offsets.read(lake)
         if dry_run:
-            body = {"offsets": [{"partition": offsets.partition(lake), "offset": None}]}
-            _show(offsets.assess(lake, body), is_compared=True, as_json=False)
+            _show(offsets.assess_reset(lake), is_compared=True, as_json=False)
             return
         _tell(offsets.reset(lake, _who(), version=now.version if version is None else version), as_json=False)
 
@@ -125,7 +124,7 @@ def history(lake: Lake, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def undo(lake: Lake, version: Version = None) -> None:
+def undo(lake: Lake, dry_run: DryRun = False, version: Version = None) -> None:
     """Take the last edit back, where that is still possible.
 
     One that waits is not made. One that a sync has taken up can be taken back until the log has moved.
@@ -135,6 +134,10 @@ def undo(lake: Lake, version: Version = None) -> None:
     with shown_errors():
         from tailrace.connector import offsets
 
+        if dry_run:
+            planned = offsets.planned_undo(lake, _who())
+            _print(f"edit {planned.undoes} would be taken back: {planned.says}")
+            return
         _tell(offsets.undo(lake, _who(), version=version), as_json=False)
 
 
@@ -143,7 +146,7 @@ def import_(  # noqa: PLR0913, PLR0917  each is an option
     lake: Lake,
     given: Given,
     dsn: Annotated[str, typer.Option("--dsn", help="The database that the connector reads.")],
-    slot: Annotated[str, typer.Option(help="The connector's slot.name.")] = "debezium",
+    slot: Annotated[str | None, typer.Option(help="The connector's slot.name. Default: debezium.")] = None,
     publication: Annotated[
         str | None, typer.Option(help="Its publication.name. Default: dbz_publication, or the lake's own.")
     ] = None,
@@ -162,14 +165,12 @@ def import_(  # noqa: PLR0913, PLR0917  each is an option
     """
     with shown_errors():
         from tailrace.connector import takeover
-        from tailrace.lake.home import LakeHome
         from tailrace.offsets.connect import choose, read_offsets
         from tailrace.source.kinds import source_of
 
         stored = choose(read_offsets(_content(given)), connector, server)
-        if publication is None and LakeHome.is_new(lake):
-            publication = "dbz_publication"
-        source = source_of(dsn, slot=slot, publication=publication)
+        given_names = {"slot": slot, "publication": publication}
+        source = source_of(dsn, **takeover.source_arguments(lake, given_names))
         planned = takeover.plan(lake, stored, source)
         _show_takeover(planned)
         if not dry_run:
@@ -196,7 +197,7 @@ def check(
         entries = [Entry(each.partition, each.offset) for each in read_offsets(_content(given))]
         faults = validate_body(kind, emit_entries(entries))
         for fault in faults:
-            typer.echo(f"{fault.message} [{fault.rule}]")
+            typer.echo(str(fault))
         if faults:
             raise typer.Exit(1)
         if upgrade:
@@ -204,6 +205,42 @@ def check(
             typer.echo(json.dumps(emit_entries(entries), indent=2))
         else:
             typer.echo(f"{len(entries)} valid")
+
+
+@app.command()
+def edit(
+    kind: Kind,
+    given: Given,
+    put: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Add or change a field.")] = None,
+    remove: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Remove a field.")] = None,
+    partition: Annotated[str | None, typer.Option(metavar="JSON", help="Whose, where there are several.")] = None,
+) -> None:
+    """Change fields of offsets of any kind, and print the whole. Whoever keeps them is told by you.
+
+    A value is JSON, or else a text. Exit code 2 when what comes of it breaks a rule.
+
+        tailrace offsets edit cassandra offsets.json --set cycling.riders=CommitLog-7-1700000000000.log:5
+        tailrace offsets edit cassandra offsets.json --remove cycling.riders
+    """
+    with shown_errors():
+        from tailrace.offsets.connect import read_offsets
+        from tailrace.offsets.editing import FieldEdit, edited
+        from tailrace.offsets.wire import Entry, emit_entries
+
+        body = emit_entries(Entry(each.partition, each.offset) for each in read_offsets(_content(given)))
+        whose = None if partition is None else _json(partition.encode())
+        found = edited(kind, body, FieldEdit(dict(map(_assignment, put or [])), remove or [], whose))
+        typer.echo(json.dumps(emit_entries(found), indent=2))
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise DefiniteError(f"{text} is not NAME=VALUE", "for example --set lsn=24023128")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        return name, value
 
 
 @app.command()

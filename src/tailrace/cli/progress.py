@@ -69,7 +69,7 @@ class TerminalProgress:
             case events.SnapshotProgressed(tables):
                 self._show_copies(tables)
             case events.TablesLanded(tables, text):
-                self._stop_bars()
+                self._drop_bars(tables)
                 self._say(f"snapshot of {_counted(len(tables))} at {text}")
             case events.TroubleChanged(message, hint):
                 self._trouble = message
@@ -112,6 +112,13 @@ class TerminalProgress:
         if self._bars.live.is_started:
             self._bars.stop()
 
+    def _drop_bars(self, tables: Sequence[TableId]) -> None:
+        """Of tables that have their rows. Bars that stand alone stay where they are, above what is said from now on."""
+        self._stop_bars()
+        for table in tables:
+            if table in self._tasks:
+                self._bars.remove_task(self._tasks.pop(table))
+
     def _stop_line(self) -> None:
         if self._live is not None:
             self._live.stop()
@@ -124,14 +131,13 @@ class TerminalProgress:
             if each.table not in self._tasks:
                 self._tasks[each.table] = self._bars.add_task(str(each.table), total=each.rows_estimated, rate=0.0)
             bar = self._tasks[each.table]
-            rate = self._bars.tasks[bar].speed or 0.0
-            self._bars.update(bar, completed=each.rows_done, total=each.rows_estimated, rate=rate)
+            self._bars.update(bar, completed=each.rows_done, total=each.rows_estimated, rate=each.rows_per_second)
         done, total = sum(t.rows_done for t in tables), sum(t.rows_estimated for t in tables)
         if not self._console.is_terminal and total and done != self._rows_told and (done == total or self._is_due()):
             self._rows_told = done
-            longest = max(each.held_seconds_max for each in tables)
-            held = f", no state of the source held for longer than {longest:.1f} s" if longest else ""
-            self._say(f"{done:,} of about {total:,} rows copied{held}")
+            self._say(_copied_text(tables, done, total))
+        if self._live is not None and self._status is not None:
+            self._live.update(self._line(self._status))
 
     def _show_stream(self, status: StreamProgressed) -> None:
         self._status = status
@@ -160,7 +166,18 @@ class TerminalProgress:
 
     def _line(self, status: StreamProgressed) -> Group:
         problem = [Text(f"  {self._trouble}", style="yellow")] if self._trouble else []
-        return Group(Text.from_markup("  ".join(_figures(status))), *problem)
+        bars = [self._bars.get_renderable()] if self._tasks else []
+        return Group(*bars, Text.from_markup("  ".join(_figures(status))), *problem)
+
+
+def _copied_text(tables: Sequence[TableProgress], done: int, total: int) -> str:
+    """One line for all tables that are being copied."""
+    rate = sum(each.rows_per_second for each in tables)
+    left = f", about {max(0, total - done) / rate:,.0f} s left" if rate and done < total else ""
+    speed = f" ({100 * done // total} %), {rate:,.0f} a second{left}" if rate else ""
+    longest = max(each.held_seconds_max for each in tables)
+    held = f", no state of the source held for longer than {longest:.1f} s" if longest else ""
+    return f"{done:,} of about {total:,} rows copied{speed}{held}"
 
 
 def starting_text(master: str) -> str:

@@ -38,7 +38,7 @@ def serve(  # noqa: PLR0913, PLR0917  each is an option
         typer.Option(
             metavar="URL",
             envvar="TAILRACE_STATE_URL",
-            help="Keep the state here: postgresql+psycopg://user@host/database. Default: a SQLite file in the folder.",
+            help="Keep the state here: postgresql://user@host/database. Default: a SQLite file in the folder.",
         ),
     ] = None,
     log_json: Annotated[

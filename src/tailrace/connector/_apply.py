@@ -15,6 +15,7 @@ from functools import cache
 from typing import Protocol
 
 from tailrace.connector._publishing import LiveTable, Move, named
+from tailrace.connector._trouble import after_failure
 from tailrace.connector.messages import join_owner
 from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
@@ -28,10 +29,7 @@ from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord
 from tailrace.source.door import Definition, Source
 from tailrace.spark.session import LazySession
-from tailrace.spark.task_errors import is_spark_gone, unexpected
-
-FAILURES_MAX = 3
-"""So many batches in a row may fail with a transient error before it counts as a definite one."""
+from tailrace.spark.task_errors import is_spark_gone, passing, unexpected
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +63,7 @@ class Applier:
         self._pool = ThreadPoolExecutor(in_parallel, "publish", join_owner())
         self._tables: dict[TableId, LiveTable] = {}
         self._recovered: set[TableId] = set()
+        self._cut_trouble: TransientError | None = None
         self.cut = parts.home.cuts.newest()
         """The newest one."""
 
@@ -130,6 +129,8 @@ class Applier:
             in_cuts=self._cut_seq(table, record.copy) is not None,
             definition=record.definition,
             lacks_rows=record.lacks_rows,
+            # What it was copied or left with may be many small files.
+            is_untidy=True,
         )
 
     def leave(self, table: TableId) -> None:
@@ -137,7 +138,7 @@ class Applier:
 
     def advance(self, reader: LogReader, upto: int) -> PublishedCut | None:
         """Publish every live table up to transaction `upto` and record the cut. A table that fails leaves; one that may
-        succeed when tried again does so a few times, and there is no cut meanwhile.
+        succeed when tried again is tried again when it is due, and there is no cut for a while (`_trouble`).
 
         A table that cuts have had is in the next one too, so `upto` is at least where it stands; and where the newest
         cut stands, also if every table had to go back.
@@ -146,20 +147,36 @@ class Applier:
         upto = max([upto, *known, self.cut.seq if self.cut and known else 0])
         position = self._position(reader, upto)
         touched = self._touched(reader, upto)
-        tables = touched + [each for each in self._tables.values() if each not in touched and not each.is_durable]
+        names = {table.table for table in touched}
+        unsynced = [each for each in self._tables.values() if not each.is_durable and each.table not in names]
+        tables = [each for each in (*touched, *unsynced) if each.trouble is None or each.trouble.is_due]
         outcomes = self._pool.map(lambda table: self._apply(table, LogReader(reader.path), upto, position), tables)
-        is_whole = True
         for table, error in zip(tables, list(outcomes), strict=True):
-            if not error and table.move is None:
+            self._take_outcome(table, error)
+        return self._record_cut(upto, position)
+
+    def _take_outcome(self, table: LiveTable, error: TailraceError | None) -> None:
+        if error is None:
+            table.trouble = None
+            if table.move is None:
                 self._listener.table_followed(table.table, table.definition)
-            table.failures = table.failures + 1 if error else 0
-            if isinstance(error, TransientError) and table.failures < FAILURES_MAX:
-                logger.warning("table tried again", extra={"table": str(table.table), "reason": error.message})
-                is_whole = False
-            elif error is not None:
-                self.leave(table.table)
-                self._listener.table_failed(table.table, error)
-        return self._record_cut(upto, position) if is_whole else None
+        elif isinstance(error, TransientError):
+            table.trouble = after_failure(error, table.trouble)
+            logger.warning("table tried again", extra={"table": str(table.table), "reason": error.message})
+        else:
+            self.leave(table.table)
+            self._listener.table_failed(table.table, error)
+
+    @property
+    def trouble(self) -> TransientError | None:
+        """What keeps a table, or the next cut, from being published."""
+        tables = [table.trouble.error for table in self._tables.values() if table.trouble]
+        return tables[0] if tables else self._cut_trouble
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a table has been in trouble for so long that others no longer wait for it."""
+        return any(table.is_stuck for table in self._tables.values())
 
     def _touched(self, reader: LogReader, upto: int) -> list[LiveTable]:
         """The tables that have changes up to `upto` or a move; the others are there already, however many they are."""
@@ -194,16 +211,28 @@ class Applier:
             if isinstance(error, TailraceError):
                 return error
             logger.exception("publishing failed", extra={"table": str(table.table)})
-            return unexpected(error, str(table.table))
+            return passing(error, str(table.table)) or unexpected(error, str(table.table))
         return None
 
     def _record_cut(self, upto: int, position: SourcePosition) -> PublishedCut | None:
-        level = [table for table in self._tables.values() if table.seq == upto]
-        if not level and self.cut is None:
+        """The cut of all tables that are there, once no table is in trouble, or others need not wait for it."""
+        troubled = [table for table in self._tables.values() if table.trouble]
+        level = [table for table in self._tables.values() if table.seq == upto and not table.trouble]
+        if not all(table.is_stuck for table in troubled) or (not level and (troubled or self.cut is None)):
+            return None
+        named = {str(table.table): table.standing for table in level}
+        if troubled and self.cut is not None and (self.cut.seq, self.cut.tables) == (upto, named):
             return None
         position = max([position, *(table.floor for table in level), self.cut.position if self.cut else START])
-        self.cut = PublishedCut(upto, position, {str(table.table): table.standing for table in level}, _now_us())
-        self._parts.home.cuts.append(self.cut)
+        cut = PublishedCut(upto, position, named, _now_us())
+        try:
+            self._parts.home.cuts.append(cut)
+        except OSError as error:
+            self._cut_trouble = passing(error)
+            if self._cut_trouble is None:
+                raise
+            return None
+        self.cut, self._cut_trouble = cut, None
         failpoint("publish.cut")
         for table in level:
             table.in_cuts = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -50,22 +50,22 @@ class Start:
     """Which rows are to be read; the others stay as they are in the copy before."""
     has_rows: bool = True
     """Otherwise none is read."""
+    is_cut_short: bool = False
+    """None is read, because the copy was stopped; those of the copy before stay. It must be there."""
 
 
-Begun = Mapping[TableId, "tuple[GrowingTable, int] | TailraceError"]
-"""The tables with how many rows they are thought to have, or why they cannot be copied."""
+Begun = Mapping[TableId, "GrowingTable | TailraceError"]
+"""The tables, or why they cannot be copied."""
 
 
 def resume(beginning: Beginning, reader: LogReader, tables: Mapping[TableId, Start]) -> Begun:
     """Those of the tables whose copy was begun before."""
-    found: dict[TableId, tuple[GrowingTable, int] | TailraceError] = {}
-    described = beginning.source.describe(list(tables))
+    found: dict[TableId, GrowingTable | TailraceError] = {}
     for table, start in tables.items():
-        rows = described[table].rows_estimated if table in described else 0
         try:
             version = beginning.stored(table).version()
             if version and version.stamp and version.stamp.copy == start.copy and version.stamp.growth is not None:
-                found[table] = _resumed(beginning, reader, table, version), rows
+                found[table] = _resumed(beginning, reader, table, version)
         except DefiniteError as error:
             found[table] = error
     return found
@@ -109,33 +109,42 @@ def begin(
     upto = reader.seq_at(point.position.ordinal)
     missed = unseen(source, reader, point.view, (reader.oldest_seq - 1, upto))
     seq = int(missed.min()) - 1 if len(missed) else upto
-    found: dict[TableId, tuple[GrowingTable, int] | TailraceError] = {}
+    found: dict[TableId, GrowingTable | TailraceError] = {}
     for table, last in lasts.items():
         if isinstance(last, TailraceError):
             found[table] = last
             continue
         try:
-            begun = _begin_one(beginning, reader, defined[table], (tables[table], last, seq))
-            found[table] = begun, described[table].rows_estimated
+            growth = Growth(last, rows_estimated=described[table].rows_estimated)
+            found[table] = _begin_one(beginning, reader, defined[table], (tables[table], growth, seq))
         except DefiniteError as error:
             found[table] = error
     return found
 
 
 def _begin_one(
-    beginning: Beginning, reader: LogReader, schema: TableSchema, at: tuple[Start, Cursor | None, int]
+    beginning: Beginning, reader: LogReader, schema: TableSchema, at: tuple[Start, Growth, int]
 ) -> GrowingTable:
-    start, last, seq = at
+    start, growth, seq = at
     stored = beginning.stored(schema.table)
     kept = _kept(beginning, schema, start) if start.condition is not None else None
     kept = None if kept is not None and kept < reader.oldest_seq - 1 else kept
-    growth = Growth(last, order=start.order, condition=start.condition if kept is not None else None)
+    if start.is_cut_short and kept is None:
+        raise was_stopped(schema.table)
+    growth = replace(growth, order=start.order, condition=start.condition if kept is not None else None)
     seq = seq if kept is None else kept
     stamp = Stamp(reader.position_of(seq), schema.relation, start.copy, seq, growth.to_json())
     draft = stored.copy(schema, stamp) if kept is None else stored.publish(schema, stamp, is_growing=True)
     version = TableVersion(draft.commit([]), stamp)
     failpoint("window.begun")
     return _growing(beginning, schema.table, version, growth, schema.definition)
+
+
+def was_stopped(table: TableId) -> DefiniteError:
+    """For a copy that was stopped before it had all rows."""
+    return DefiniteError(
+        f"{table}: a signal stopped its copy", f"to copy it: tailrace tables resync LAKE {table}", str(table)
+    )
 
 
 def _kept(beginning: Beginning, schema: TableSchema, start: Start) -> int | None:
@@ -158,7 +167,7 @@ def _last_key(
 ) -> Cursor | TailraceError | None:
     try:
         table = found()
-        return source.last_key(point, table, start.order) if start.has_rows else None
+        return source.last_key(point, table, start.order) if start.has_rows and not start.is_cut_short else None
     except (DefiniteError, ResyncError) as error:
         return error
 

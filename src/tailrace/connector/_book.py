@@ -36,8 +36,9 @@ class TableBook:
         changed = {table: record for table, record in named.items() if self._records.get(table) != record}
         if not changed:
             return
-        self._records = {**self._records, **changed}
-        self._home.tables.store(self._records)
+        after = {**self._records, **changed}
+        self._home.tables.store(after)
+        self._records = after
         for table, record in changed.items():
             self._tell(TableChanged(table, record))
 

@@ -38,7 +38,8 @@ RETRY_SECONDS_MAX = 60.0
 TELL_SECONDS = 1.0
 """Tables that land within this time are told of together: there may be hundreds."""
 WINDOWS_ROWS_MIN = 20_000_000
-"""A table that is thought to have more rows than this is never copied at once."""
+WINDOWS_BYTES_MIN = 8 << 30
+"""A table that is thought to have more rows than this, or to be larger, is never copied at once."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class Copies:
         """Tables that are to be read in the order of this column."""
         self.conditions: dict[TableId, tuple[int, str]] = {}
         """Tables of which only these rows are to be read again, in the copy of this number."""
+        self.cut_short: dict[TableId, int] = {}
+        """Tables of which no more rows are to be read, in the copy of this number."""
         self.brought: dict[TableId, Growth] = {}
         """How far windows have brought each table, in its last copy."""
         self.is_paused: Callable[[TableId], bool] = lambda table: False
@@ -123,7 +126,7 @@ class Copies:
     def is_idle(self) -> bool:
         """Nothing is copied or waits to be, but for what is paused."""
         windows = self._windows.tables if self._windows is not None else ()
-        left = [table for table in (*windows, *self._to_copy()) if not self.is_paused(table)]
+        left = [table for table in (*windows, *self._to_copy()) if not self._waits(table)]
         return self._at_once is None and not self.waiting and not left
 
     @property
@@ -169,7 +172,7 @@ class Copies:
 
     def _start(self, reader: LogReader) -> None:
         how = self._how
-        pending = [] if time.monotonic() < self._due else [t for t in self._to_copy() if not self.is_paused(t)]
+        pending = [] if time.monotonic() < self._due else [t for t in self._to_copy() if not self._waits(t)]
         at_once, by_windows = [], []
         for table in pending:
             version = self._applier.recover(table)
@@ -187,7 +190,9 @@ class Copies:
             self._windows = self._windows or WindowCopy(how.parts, how.source, how.claim, how.settings)
             self._windows.add({table: self._start_of(table) for table in by_windows})
         if self._windows is not None:
-            self._windows.pause([table for table in self._windows.tables if self.is_paused(table)])
+            under_way = self._windows.tables
+            self._windows.pause([table for table in under_way if self._waits(table)])
+            self._windows.cut_short([table for table in under_way if self._is_cut_short(table)])
         if at_once and self._at_once is None:
             self._begin(at_once)
             copies = {table: self._book[table].copy for table in at_once}
@@ -198,9 +203,19 @@ class Copies:
         column = self.surrogate_keys.get(table)
         order = () if column is None else (column,)
         record = self._book[table]
-        return Start(record.copy, order, self._condition(table), has_rows=not record.lacks_rows)
+        how = self._condition(table), not record.lacks_rows, self._is_cut_short(table)
+        return Start(record.copy, order, *how)
+
+    def _is_cut_short(self, table: TableId) -> bool:
+        return self.cut_short.get(table) == self._book[table].copy
+
+    def _waits(self, table: TableId) -> bool:
+        """Its copy is paused, and there is something left of it to read."""
+        return self.is_paused(table) and not self._is_cut_short(table)
 
     def _condition(self, table: TableId) -> str | None:
+        if self._is_cut_short(table):
+            return "false"
         copy, condition = self.conditions.get(table, (None, None))
         return condition if copy == self._book[table].copy else None
 
@@ -210,6 +225,7 @@ class Copies:
             return False
         is_late = self._applier.cut is not None or bool(self._book[table].relation)
         is_large = self._look.rows_estimated.get(table, 0) > WINDOWS_ROWS_MIN
+        is_large |= self._look.bytes_estimated.get(table, 0) > WINDOWS_BYTES_MIN
         return is_late or is_large or self._mode is SnapshotMode.INCREMENTAL or self._lacks_rows(table)
 
     def _begin(self, tables: list[TableId]) -> None:

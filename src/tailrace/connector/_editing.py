@@ -68,7 +68,8 @@ class LakeOffset:
         counting = [e for e in self.edits if e.state is not EditState.UNDONE and e.effect != Effect()]
         newest = counting[-1] if counting else None
         if newest is not None and self._is_ahead(newest):
-            return [dict(each) for each in newest.after]
+            # By the name that this reader knows the partition by: what is shown can be sent back.
+            return [{"partition": {"server": self.server}, "offset": each["offset"]} for each in newest.after]
         found = self.logged()
         return [] if found is None else [{"partition": {"server": self.server}, "offset": found}]
 

@@ -35,7 +35,10 @@ def take_up(home: LakeHome, source: Source, book: TableBook, settings: Connector
 
 
 def _take(home: LakeHome, source: Source, book: TableBook, edit: OffsetEdit, format: str) -> None:
-    effect = edit.effect
+    effect, known = edit.effect, home.source()
+    if known is not None:
+        # What positions of the source mean is for the claim to say.
+        source.claim(known.claim)
     if effect.position is not None and effect.position > source.now().ordinal:
         # The source would wait for it in silence, and skip everything until then.
         place = source.format(SourcePosition(effect.position))

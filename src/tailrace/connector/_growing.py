@@ -8,6 +8,7 @@ to bring its rows to the table's transaction: those that the state it was read u
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -22,7 +23,8 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.door import Draft, Part, TableVersion, WritePart
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
-from tailrace.model.exact import is_ours
+from tailrace.model.change import row_schema
+from tailrace.model.exact import is_ours, together
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableSchema
 from tailrace.snapshot.growth import Growth
@@ -32,6 +34,8 @@ from tailrace.spark.tasks import on_executors
 
 EXECUTORS_ROWS_MIN = 50_000
 """Fewer rows of a window are reconciled and written right here; so are more while there is no Spark."""
+PORTION_BYTES_MIN = 8 << 20
+"""Chunks that are smaller than this together are reconciled in one piece, and become one file."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class GrowingTable(LiveTable):
     """What the log has up to this transaction, the table does not need again, whatever happens to us."""
     stamp: Stamp | None = None
     """Its newest version's."""
+    added_at: float = 0.0
+    """When the last window was published, on the clock that only runs forwards."""
 
     def landed(self) -> TableVersion:
         """The version that has every row."""
@@ -87,10 +93,13 @@ class GrowingTable(LiveTable):
         if window.is_moved:
             self.move = Move(window.schema, position)
         self.apply(reader, upto, position)
-        growth = self.growth.with_window(window.done, window.rows, window.held_seconds)
+        growth = self.growth.with_window(window.done, window.rows, window.held_seconds, window.chunks)
+        # The next window is read while this one is published: the time of both counts once.
+        growth = replace(growth, seconds=growth.seconds + time.monotonic() - max(window.begun, self.added_at))
         growth = growth.without_again(window.again) if window.again is not None else growth
         stamp = Stamp(position, self.relation, self.copy, self.seq)
         self._tried(lambda: self._add(reader, window, unseen, growth, stamp))
+        self.added_at = time.monotonic()
         failpoint("window.published")
 
     def _add(self, reader: LogReader, window: TableWindow, unseen: Unseen, growth: Growth, stamp: Stamp) -> None:
@@ -113,10 +122,10 @@ class GrowingTable(LiveTable):
             raise TransientError(f"{self.table} changed its shape while it was read", table=str(self.table))
 
     def _folded(self, staged: Sequence[Staged], fold: _Folding) -> list[tuple[Part, pa.Table | None]]:
-        spark = self.spark.started
-        if spark is None or len(staged) < 2 or sum(each.rows for each in staged) < EXECUTORS_ROWS_MIN:
-            return [fold(each) for each in staged]
-        return on_executors(spark, staged, len(staged), fold)
+        spark, shares = self.spark.started, portions(staged)
+        if spark is None or len(shares) < 2 or sum(each.rows for each in staged) < EXECUTORS_ROWS_MIN:
+            return [fold(each) for each in shares]
+        return on_executors(spark, shares, len(shares), fold)
 
     def _fold(self, tail: Tail | ExecutorTail, schema: TableSchema, stamp: Stamp) -> None:
         draft = self.stored.publish(
@@ -134,7 +143,7 @@ class GrowingTable(LiveTable):
 
 @dataclass(frozen=True)
 class _Folding:
-    """Reconciles and writes one chunk; travels to executors."""
+    """Reconciles and writes some chunks; travels to executors."""
 
     schema: TableSchema
     states: bytes | None
@@ -143,10 +152,24 @@ class _Folding:
     wanted: pa.Table | None
     """The keys that were read again, if that is what was read."""
 
-    def __call__(self, staged: Staged) -> tuple[Part, pa.Table | None]:
+    def __call__(self, staged: Sequence[Staged]) -> tuple[Part, pa.Table | None]:
         states = pickle.loads(self.states) if self.states is not None else None
-        found = reconciled(read_staged(staged), states, self.schema, is_exact=self.is_exact, wanted=self.wanted)
+        rows = together([read_staged(each) for each in staged], row_schema(self.schema))
+        found = reconciled(rows, states, self.schema, is_exact=self.is_exact, wanted=self.wanted)
         return self.write(found.states.to_batches()), found.again
+
+
+def portions(staged: Sequence[Staged]) -> list[list[Staged]]:
+    """Neighbours together, as long as they are small."""
+    found: list[list[Staged]] = []
+    room = 0
+    for each in staged:
+        if each.bytes > room:
+            found.append([])
+            room = PORTION_BYTES_MIN
+        found[-1].append(each)
+        room -= each.bytes
+    return found
 
 
 def _blob(tail: Tail | None) -> bytes | None:

@@ -47,6 +47,7 @@ class TableLook:
         self.defined: dict[TableId, TableSchema] = {}
         """Shapes and definitions as of the last look."""
         self.rows_estimated: dict[TableId, int] = {}
+        self.bytes_estimated: dict[TableId, int] = {}
         """How many rows the tables are thought to have."""
         self.position = START
         """The last look saw everything that was committed before."""
@@ -82,6 +83,7 @@ class TableLook:
         that another process holds up."""
         names = {each.table for each in chosen}
         self.rows_estimated = {each.table: each.rows_estimated for each in chosen}
+        self.bytes_estimated = {each.table: each.rows_estimated * (each.row_bytes_estimated or 0) for each in chosen}
         absent = [t for t, r in self._book.records.items() if t not in names and r.state is not TableState.REMOVED]
         gone = set(absent) - set(self._source.describe(absent)) if absent else set()
         sendable = {each.table for each in chosen if each.problem is None}

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from tailrace.connector._asking import Asked
 from tailrace.connector._book import TableBook
 from tailrace.connector._copying import Copies
 from tailrace.connector._decisions import repaired, resynced, stopped
 from tailrace.connector._signals import OpenSignal, SignalDesk
+from tailrace.connector._unasked import Unasked
 from tailrace.connector.events import CopyNotified, Event
-from tailrace.errors import TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome
 from tailrace.lake.snapshots import ALL_PAUSED, OrderedCopies
@@ -53,13 +55,19 @@ class Orders:
         self._state = self._file.load()
         self._told: dict[TableId, Growth] = {}
         """How far tables were when that was told."""
+        self._asked: dict[str, Asked] = {}
+        """By the id of a signal that has not begun: whether the source can do what it asks for."""
         self._open = {signal.id: signal for signal in desk.open_signals()}
+        self._unasked = Unasked(partial(self._notify_of, None))
         copies.is_paused = self._is_paused
 
     def step(self, reader: LogReader) -> None:
         """Take what has arrived, and see what has become of the rest."""
         self._open |= {signal.id: signal for signal in self._desk.take(reader)}
+        self._cut_short({})
         for signal in list(self._open.values()):
+            if signal.id not in self._open:
+                continue  # Another one has ended it.
             match signal.order:
                 case ExecuteSnapshot():
                     self._execute(signal, signal.order)
@@ -72,6 +80,17 @@ class Orders:
                 case Log(message):
                     logger.info("signal", extra={"signal": signal.id, "text": message})
                     self._end(signal, SignalState.DONE, None)
+        self._tell_unasked()
+
+    def _tell_unasked(self) -> None:
+        """Of copies that no signal asked for."""
+        asked = {name for ordered in self._state.orders.values() for name in ordered.copies}
+        asked |= set(self._state.cut_short)
+        found = self._unasked.step(self._state.unasked, self._book.records, asked)
+        self._unasked.tell_progress(found, self._copies.brought)
+        if found != self._state.unasked:
+            self._state = replace(self._state, unasked=found)
+            self._file.store(self._state)
 
     def _execute(self, signal: OpenSignal, order: ExecuteSnapshot) -> None:
         ordered = self._state.orders.get(signal.id)
@@ -82,48 +101,59 @@ class Orders:
             self._finish(signal, order, ordered)
 
     def _begin(self, signal: OpenSignal, order: ExecuteSnapshot) -> OrderedCopies | None:
-        """Choose the tables and write down which copy of each is the answer."""
+        """Choose the tables and write down which copy of each is the answer. None while that is not known."""
         records = self._book.records
-        choice = choose(order, [table for table, record in records.items() if record.state is not TableState.REMOVED])
+        choice = choose(order, self._chosen())
         missing = f"no table matches {', '.join(choice.unmatched)}" if choice.unmatched else None
         if not choice.tables:
             self._notify(CopyStep.SKIPPED, signal, text=missing)
             self._end(signal, SignalState.DONE, missing)
             return None
-        try:
-            reasons = [self._copies.why_not(each.table, each.condition, each.surrogate_key) for each in choice.tables]
-        except TransientError:
-            return None  # The signal stays open, and is taken up again.
+        reasons = self._asked.setdefault(signal.id, Asked(self._copies.why_not)).reasons(choice.tables)
+        if reasons is None:
+            return None
         if any(reasons):
             text = "; ".join(reason for reason in reasons if reason)
             self._notify(CopyStep.SKIPPED, signal, text=text)
             self._end(signal, SignalState.REJECTED, text)
             return None
-        copies = {}
-        for table in (each.table for each in choice.tables):
-            # One whose copy has not begun answers as it is.
-            is_new = records[table].state is TableState.PENDING
-            copies[str(table)] = records[table].copy + (0 if is_new else 1)
-        ordered = OrderedCopies(copies)
+        # One whose copy has not begun answers as it is.
+        copies = {
+            str(each.table): records[each.table].copy + int(records[each.table].state is not TableState.PENDING)
+            for each in choice.tables
+        }
+        # Of a table that is not whole, all rows are read.
+        is_part = [each.condition and records[each.table].state is TableState.LIVE for each in choice.tables]
+        parts = [str(each.table) for each, part in zip(choice.tables, is_part, strict=True) if part]
+        ordered = OrderedCopies(copies, parts=tuple(parts))
         self._store(signal, ordered)
         failpoint("signals.ordered")
         self._notify(CopyStep.STARTED, signal, text=missing)
         return ordered
+
+    def _chosen(self) -> list[TableId]:
+        return [table for table, record in self._book.records.items() if record.state is not TableState.REMOVED]
+
+    @property
+    def is_deciding(self) -> bool:
+        """Whether the source has yet to say if it can do what a signal asks for."""
+        return any(asked.is_open for asked in self._asked.values())
 
     def _ask(self, signal: OpenSignal, order: ExecuteSnapshot, ordered: OrderedCopies) -> None:
         """Tell tables that have not been told: also after a crash between two of these lines."""
         records = self._book.records
         wanted = {table: ordered.copies[str(table)] for table in records if str(table) in ordered.copies}
         late = [table for table, copy in wanted.items() if records[table].copy < copy]
-        self._copies.at_once |= set(late) if order.kind == "blocking" else set()
         chosen = choose(order, list(wanted)).tables
         self._copies.surrogate_keys |= {each.table: each.surrogate_key for each in chosen if each.surrogate_key}
-        # Of a table that is not whole, all rows are read.
-        parts = {each.table: each.condition for each in chosen if each.condition}
-        parts = {t: text for t, text in parts.items() if t not in late or records[t].state is TableState.LIVE}
+        parts = {each.table: each.condition for each in chosen if each.condition and str(each.table) in ordered.parts}
         self._copies.conditions |= {table: (wanted[table], text) for table, text in parts.items()}
         reason = f"signal {signal.id} asked for it"
         self._book.set({t: (repaired if t in parts else resynced)(records[t], reason) for t in late})
+        records = self._book.records
+        if order.kind == "blocking":
+            under_way = [table for table, copy in wanted.items() if records[table].copy == copy]
+            self._copies.at_once |= {table for table in under_way if records[table].state in COPYING}
         if late:
             failpoint("signals.asked")
         for table in wanted:
@@ -179,18 +209,48 @@ class Orders:
         self._end(signal, SignalState.DONE, missing or "copies go on")
 
     def _stop(self, signal: OpenSignal, tables: tuple[str, ...]) -> None:
-        """A table that is being copied stays as it is in the last cut that has it, until it is copied again."""
+        """A table that is being copied stays as it is in the last cut that has it, until it is copied again. One that
+        had all its rows when some of them were asked for has them still, and follows the log.
+
+        Who asked for the copies, and who listens, is told first: after a crash, this is done once more and finds them
+        as they were."""
         found, missing = self._named(tables)
         records = self._book.records
         chosen = [table for table in (found if tables else records) if records[table].state in COPYING]
-        self._book.set({table: stopped(table, records[table], signal.id) for table in chosen})
-        for table in chosen:
-            self._notify(CopyStep.ABORTED, signal, str(table), f"signal {signal.id} stopped it")
+        parts = {name for ordered in self._state.orders.values() for name in ordered.parts}
+        kept = [table for table in chosen if str(table) in parts or table in self._copies.cut_short]
+        self._cut_short({str(table): records[table].copy for table in kept})
+        reason = f"signal {signal.id} stopped it"
         for other in [each for each in self._open.values() if isinstance(each.order, ExecuteSnapshot)]:
-            ordered = self._state.orders.get(other.id)
-            if ordered is not None and set(ordered.copies) - set(ordered.told) <= set(map(str, chosen)):
-                self._end(other, SignalState.STOPPED, f"signal {signal.id} stopped it")
+            meant = chosen if other.id in self._state.orders else found if tables else records
+            if self._left_of(other) <= set(map(str, meant)):
+                self._end(other, SignalState.STOPPED, reason)
+        given_up = [table for table in chosen if table not in kept]
+        for table in chosen:
+            self._notify(CopyStep.ABORTED, signal, str(table), reason)
+        self._book.set({table: stopped(table, records[table], signal.id) for table in given_up})
+        failpoint("signals.stopped")
         self._end(signal, SignalState.DONE, missing or f"{len(chosen)} tables stopped")
+
+    def _left_of(self, signal: OpenSignal) -> set[str]:
+        """The tables that a signal waits for, or will."""
+        assert isinstance(signal.order, ExecuteSnapshot)
+        ordered = self._state.orders.get(signal.id)
+        if ordered is not None:
+            return set(ordered.copies) - set(ordered.told)
+        return {str(each.table) for each in choose(signal.order, self._chosen()).tables}
+
+    def _cut_short(self, tables: Mapping[str, int]) -> None:
+        """Also those that were and have not ended yet."""
+        open_ = {name: copy for name, copy in self._state.cut_short.items() if self._is_open(name, copy)}
+        if {**open_, **tables} != self._state.cut_short:
+            self._state = replace(self._state, cut_short={**open_, **tables})
+            self._file.store(self._state)
+        self._copies.cut_short = {TableId.parse(name): copy for name, copy in self._state.cut_short.items()}
+
+    def _is_open(self, name: str, copy: int) -> bool:
+        record = self._book.records.get(TableId.parse(name))
+        return record is not None and record.copy == copy and record.state in COPYING
 
     def _is_paused(self, table: TableId) -> bool:
         return self._state.is_paused(table)
@@ -207,18 +267,23 @@ class Orders:
         self._desk.set(signal.id, state, result)
         failpoint("signals.ended")
         self._open.pop(signal.id, None)
+        self._asked.pop(signal.id, None)
         if signal.id in self._state.orders:
             for name in self._state.orders[signal.id].copies:
                 table = TableId.parse(name)
                 self._copies.conditions.pop(table, None)
                 self._copies.surrogate_keys.pop(table, None)
+                self._copies.at_once.discard(table)
             self._store(signal, None)
 
     def _notify(self, step: CopyStep, signal: OpenSignal, table: str | None = None, text: str | None = None) -> None:
+        self._notify_of(signal.id, step, table, text)
+
+    def _notify_of(self, id_: str | None, step: CopyStep, table: str | None = None, text: str | None = None) -> None:
         grown = (self._copies.brought.get(TableId.parse(table)) if table is not None else None) or Growth(None)
         held = grown.held_seconds, grown.held_seconds_max
         time_us = time.time_ns() // 1000
-        self._tell(CopyNotified(Notification(step, time_us, signal.id, table, grown.rows, grown.windows, text, *held)))
+        self._tell(CopyNotified(Notification(step, time_us, id_, table, grown.rows, grown.windows, text, *held)))
 
 
 def progress_text(tables: Sequence[Growth]) -> str | None:

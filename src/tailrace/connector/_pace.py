@@ -40,10 +40,10 @@ class Pace:
         """What a look at the tables struggles with."""
         self._look_trouble = error
 
-    def tell_trouble(self, copies: Copies | None) -> None:
-        """Tell what capture or copying struggles with or waits for, when that has changed."""
+    def tell_trouble(self, copies: Copies | None, publishing: TailraceError | None = None) -> None:
+        """Tell what capture, copying or publishing struggles with or waits for, when that has changed."""
         report, wait = self._capture.report, copies.waits_for if copies else None
-        copying = self._look_trouble or (copies.trouble if copies else None)
+        copying = self._look_trouble or publishing or (copies.trouble if copies else None)
         now = None
         if report is not None:
             now = TroubleChanged(report.message, report.hint)
@@ -56,12 +56,8 @@ class Pace:
             self._tell(now or TroubleChanged(None))
 
     def next_publish(self, begun: float, *, is_behind: bool) -> float:
-        """When the next publish is due, after one that has just ended. Most of the time is for capture and for readers;
-        what a batch costs grows less than its size, so a slow machine gets fewer of them. None waits while the log is
-        ahead by more than a batch."""
-        now = time.monotonic()
-        rest = min((now - begun) * REST_FACTOR, REST_SECONDS_MAX)
-        return now if is_behind else max(begun + self._settings.publish_every_seconds, now + rest)
+        """When the next publish is due, after one that has just ended."""
+        return due_after(begun, time.monotonic(), self._settings.publish_every_seconds, is_behind=is_behind)
 
     def show(self, reader: LogReader, cut: PublishedCut | None, copies: Copies, *, is_last: bool = False) -> None:
         elapsed = time.monotonic() - self._shown_at
@@ -87,3 +83,10 @@ class Pace:
         lag_bytes = self._source.lag_bytes(head.ordinal)
         text = self._source.format(cut.position)
         self._tell(StreamProgressed(cut, text, head.seq, rate, lag_bytes, lag_seconds))
+
+
+def due_after(begun: float, ended: float, every_seconds: float, *, is_behind: bool) -> float:
+    """When the next publish is due. Most of the time is for capture and for readers; what a batch costs grows less than
+    its size, so a slow machine gets fewer of them. None waits while the log is ahead by more than a batch."""
+    rest = min((ended - begun) * REST_FACTOR, REST_SECONDS_MAX)
+    return ended if is_behind else max(begun + every_seconds, ended + rest)

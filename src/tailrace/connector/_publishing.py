@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from tailrace.changes.decoding import changes_here
 from tailrace.changes.shape import TableShape, require_same
 from tailrace.changes.tail import Tail, touched_shape
+from tailrace.connector._trouble import Trouble
 from tailrace.errors import ResyncError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import ConflictError, LakeTable
@@ -59,8 +60,8 @@ class LiveTable:
     """Where its snapshot stands: no cut that has the table is older."""
     in_cuts: bool = False
     """The newest cut has it."""
-    failures: int = 0
-    """Batches that failed in a row."""
+    trouble: Trouble | None = None
+    """Why the last batch failed, and when to try again."""
     definition: Definition | None = None
     """The one that the copy was begun under, or has followed to."""
     move: Move | None = None
@@ -73,6 +74,11 @@ class LiveTable:
     @property
     def copy(self) -> int:
         return self.standing.copy
+
+    @property
+    def is_stuck(self) -> bool:
+        """It is in trouble, and others no longer wait for it."""
+        return self.trouble is not None and self.trouble.is_lasting
 
     @property
     def is_durable(self) -> bool:

@@ -6,15 +6,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tailrace.connector._growing import GrowingTable, Unseen
 from tailrace.connector.messages import owned
-from tailrace.errors import TailraceError
+from tailrace.errors import TailraceError, TransientError
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
+from tailrace.snapshot.full import TableProgress
 from tailrace.snapshot.windows import Group, TableWindow, Wanted
 from tailrace.source.door import Cursor, Problem
 
@@ -25,6 +26,10 @@ RESTAMP_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
 """How long a run that is to end by itself tries again what fails."""
 
+LOG_SECONDS = 0.02
+"""How often the log is looked at that has yet to get somewhere."""
+STUCK_SECONDS = 15.0
+
 T = TypeVar("T")
 
 
@@ -33,7 +38,6 @@ class ReadTable:
     """A table that grows."""
 
     grown: GrowingTable
-    rows_estimated: int
     read_upto: Cursor | None
     """How far it is read; what of it is in the lake, its growth says."""
     has_read: bool = False
@@ -41,13 +45,11 @@ class ReadTable:
     """The keys that its growth wants again are being read."""
     beginnings: int = 0
     """How often it began again from where the lake has it. What was read before that is not for it any more."""
-    failures: int = 0
-    """In a row."""
     rests: int = 0
-    """How often it could not be read, in a row."""
+    """How often it could not be read or published, in a row."""
     rests_since: float = 0.0
     problem: Problem | None = None
-    """Why it could not be read the last time."""
+    """Why it could not the last time."""
     rests_until: float = 0.0
     """Nothing of it is read before this, on the clock that only runs forwards."""
 
@@ -65,7 +67,7 @@ class ReadTable:
     """When its newest version was made, or it was taken in."""
 
     def rest(self, error: TailraceError) -> None:
-        """It could not be read: not again for a moment, which is longer each time."""
+        """It could not be read or published: not again for a moment, which is longer each time."""
         self.rests += 1
         self.rests_since = self.rests_since if self.rests > 1 else time.monotonic()
         self.problem = Problem(error.message, error.hint or "it is tried again")
@@ -74,7 +76,7 @@ class ReadTable:
     def wanted(self) -> Wanted:
         """What is to be read next."""
         growth = self.grown.growth
-        again = None if self.is_again_read else growth.again
+        again = None if self.is_again_read else growth.again_next
         between = self.read_upto, growth.last
         return Wanted(self.grown.table, between, self.grown.definition, again, growth.order, growth.condition)
 
@@ -84,6 +86,7 @@ class ReadTable:
             # Not before: until then its growth wants these keys, and they would be read twice.
             self.is_again_read = False
         self.stamped_at = time.monotonic()
+        self.rests, self.problem = 0, None
 
     def follow(self, reader: LogReader, upto: int, position: SourcePosition, *, at_once: bool = False) -> None:
         """Bring it to transaction `upto`, without more rows. Its stamp says so at once, or after a while."""
@@ -98,8 +101,17 @@ class ReadTable:
 
     def took(self, window: TableWindow) -> None:
         """This was read."""
-        self.read_upto, self.has_read, self.rests, self.problem = window.done, True, 0, None
+        self.read_upto, self.has_read = window.done, True
         self.is_again_read |= window.again is not None
+
+    def progress(self) -> TableProgress:
+        return self.grown.growth.progress(self.grown.table)
+
+    def cut_short(self) -> None:
+        """Read no more of it: it has rows for all others. With one more window, of no rows, it is whole."""
+        growth = self.grown.growth
+        self.grown.growth = replace(growth, last=growth.done, windows=0)
+        self.begin_again()
 
     def begin_again(self) -> None:
         """What was read and is not in the lake is forgotten."""
@@ -113,6 +125,19 @@ class ReadGroup:
 
     group: Group
     tables: Mapping[TableId, tuple[ReadTable, int]]
+
+
+def await_log(reader: LogReader, position: SourcePosition, wait: Callable[[float], None]) -> None:
+    """Until capture has got there; it does so also when nothing is ever committed again."""
+    moved_at, head = time.monotonic(), reader.refresh().ordinal
+    while head < position.ordinal:
+        wait(LOG_SECONDS)
+        found = reader.refresh().ordinal
+        if found > head:
+            moved_at, head = time.monotonic(), found
+        elif time.monotonic() - moved_at > STUCK_SECONDS:
+            # Perhaps the log is at its quota because of what these rows need of it: without them, it may continue.
+            raise TransientError("the log does not get to where the rows were read")
 
 
 def beside(work: Callable[[], T]) -> Future[T]:

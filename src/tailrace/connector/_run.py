@@ -3,8 +3,9 @@
     check ─ claim the lake ─┬─ prepare the source ─ capture ─┬─ copy what must be copied, beside the stream
                             └─ Spark, if it will be needed   └─ publish, cut, publish, cut, …
 
-Every step is safe to die in: the next run finds what is there and continues. Copies are made in a thread; everything
-that is decided is decided in the thread that calls `run`.
+Every step is safe to die in: the next run finds what is there and continues. So does this one, where the source has
+lost changes and may be copied again, or has moved: it begins once more. Copies are made in a thread; everything that is
+decided is decided in the thread that calls `run`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -31,21 +32,23 @@ from tailrace.connector._order import order_of
 from tailrace.connector._orders import Orders
 from tailrace.connector._pace import Pace
 from tailrace.connector._preflight import require_ready
+from tailrace.connector._rechecks import Rechecks
 from tailrace.connector._signals import SignalDesk
 from tailrace.connector._spark import lazy_spark, needs_spark
 from tailrace.connector._upkeep import Upkeep
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
 from tailrace.connector.messages import messages_to
-from tailrace.errors import GapError, ResyncError, TailraceError, TransientError
+from tailrace.errors import GapError, MovedError, ResyncError, TailraceError, TransientError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
+from tailrace.log.adoption import adopt
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
-from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source, SourceTable
 from tailrace.spark.session import LazySession, require_startable
 
@@ -73,15 +76,23 @@ class Run:
         self._control = control
         self._tell = tell
         self._given_spark = spark
+        self._rechecks = Rechecks(settings.snapshot_mode)
+
+    def run(self) -> None:
+        """Until told to stop, or with `once` until caught up. Raises what is not one table's error."""
+        while True:
+            try:
+                return self._run()
+            except (GapError, MovedError) as error:
+                self._rechecks.take(error)
+
+    def _run(self) -> None:
         self._look_due = 0.0
         self._told_state: ConnectorState | None = None
         self._publish_due = -math.inf
         self._acknowledged = 0
         self._target: int | None = None
         self._final_seq: int | None = None
-
-    def run(self) -> None:
-        """Until told to stop, or with `once` until caught up. Raises what is not one table's error."""
         with ExitStack() as stack:
             try:
                 self._open(stack)
@@ -100,15 +111,18 @@ class Run:
         if not isinstance(self._given_spark, SparkSession):
             require_startable(settings.spark)
         format_named(settings.format)
-        if LakeHome.is_new(settings.lake):
+        is_new = LakeHome.is_new(settings.lake)
+        if is_new:
             require_ready(source, settings)
         identity = source.identify()
-        source.tables(settings.tables, settings.exclude)
+        if is_new:
+            # Nothing is made for a pattern that names nothing.
+            source.tables(settings.tables, settings.exclude)
         self._home = home = LakeHome.create(settings.lake)
         stack.enter_context(home.locked())
         self._control.home = home
         stack.enter_context(messages_to(home.messages))
-        home.require_identity(identity)
+        self._rechecks.compare(home, identity)
         self._book = TableBook(home, self._tell)
         settings = self._settings = take_up(home, source, self._book, settings)
         record = self._claim(home, dict(identity))
@@ -121,7 +135,7 @@ class Run:
         self._desk = SignalDesk(home, settings.signal_file, _signal_table(settings), source.decode)
         stack.callback(self._desk.close)
         self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
-        record = self._look_first(record, chooser, chosen)
+        record = self._look_first(replace(record, identity=dict(identity)), chooser, chosen)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
         self._parts = LakeParts(spark, home, format_named(record.format), type(source))
@@ -159,17 +173,19 @@ class Run:
 
         end = self._resume()
         try:
+            self._rechecks.raise_gap()
             claim = self._source.require_continuity(record.claim, end)
             if claim != record.claim:
                 record = replace(record, claim=claim)
                 self._home.store_source(record)
             look(record)
         except GapError as error:
-            if self._settings.snapshot_mode is not SnapshotMode.WHEN_NEEDED or end is None:
+            if end is None or not self._rechecks.may_copy(end):
                 raise
             records = {t: r for t, r in self._book.records.items() if r.state in (TableState.LIVE, *COPYING)}
             self._book.set({table: resynced(each, error.message) for table, each in records.items()})
             record = replace(record, claim=self._source.restart(record.claim, end))
+            adopt(self._home.log, record.identity)
             self._home.store_source(record)
             look(record)
         return record
@@ -198,6 +214,8 @@ class Run:
         self._join()
         self._publish()
         self._acknowledge()
+        if self._settings.once and self._applier.is_stuck and self._applier.trouble:
+            raise self._applier.trouble
         is_done = self._settings.once and self._is_caught_up() and self._is_all_told()
         (self._upkeep.finish if is_done else self._upkeep.step)()
         self._pace.show(self._reader, self._applier.cut, self._copies, is_last=is_done)
@@ -206,7 +224,7 @@ class Run:
     def _check(self) -> None:
         """Raise what capture died of, or that we are to stop; tell what it struggles with."""
         self._capture.check()
-        self._pace.tell_trouble(self._copies)
+        self._pace.tell_trouble(self._copies, self._applier.trouble)
         self._control.check()
 
     def _hold(self) -> None:
@@ -305,11 +323,12 @@ class Run:
     def _next_seq(self, head_seq: int) -> int:
         """How far the next batch goes. Tables that no cut has yet come first: as far as the one that has most, so that
         they can be read at once and the tail waits."""
-        tables = self._applier.tables.values()
+        tables = [table for table in self._applier.tables.values() if not table.is_stuck]
         if any(not table.in_cuts for table in tables):
             return max(table.seq for table in tables)
-        seq = self._applier.seq
-        return head_seq if seq is None else self._reader.last_within(seq, self._settings.batch_bytes_max)
+        if not tables:
+            return head_seq
+        return self._reader.last_within(min(table.seq for table in tables), self._settings.batch_bytes_max)
 
     def _make_live(self, cut: PublishedCut) -> None:
         """Tables whose first cut this is."""
@@ -341,8 +360,10 @@ class Run:
         # A copy by windows may have looked at the log after us.
         lowest = min([self._reader.refresh().seq, *needed])
         if lowest > self._acknowledged:
-            self._reader.acknowledge(CONSUMER, lowest)
-            self._acknowledged = lowest
+            with suppress(OSError):
+                # A disk that is full: nothing is deleted until it can be said.
+                self._reader.acknowledge(CONSUMER, lowest)
+                self._acknowledged = lowest
 
     def _resume(self) -> SourcePosition | None:
         """Where the log ends; None when nothing has been logged and no copy relies on what will be."""
@@ -355,7 +376,7 @@ class Run:
         """With `once`: signals hear what became of their tables. False if another one has asked for a copy."""
         self._orders.step(self._reader)
         self._leave()
-        return self._copies.is_idle
+        return self._copies.is_idle and not self._orders.is_deciding
 
     def _is_caught_up(self) -> bool:
         """With `once`: whether all that had been committed when the last copy was done is published."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tailrace.connector._apply import Applier, LakeParts
 from tailrace.connector._publishing import LiveTable
@@ -28,7 +28,14 @@ logger = logging.getLogger(__name__)
 class Upkeep:
     """The upkeep of one run. One thread."""
 
-    def __init__(self, parts: LakeParts, settings: ConnectorSettings, applier: Applier) -> None:
+    def __init__(
+        self,
+        parts: LakeParts,
+        settings: ConnectorSettings,
+        applier: Applier,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._home = parts.home
         self._applier = applier
         self._retention = Retention(settings.retain_seconds, settings.retain_all_seconds)
@@ -40,16 +47,16 @@ class Upkeep:
 
     def step(self) -> None:
         """One step, if it is time for one and one is due."""
-        if time.monotonic() >= self._due:
-            begun = time.monotonic()
+        begun = self._clock()
+        if begun >= self._due:
             self._step()
-            now = time.monotonic()
+            now = self._clock()
             self._due = now + REST_FACTOR * (now - begun)
 
     def finish(self) -> None:
         """What is due at the end of a run that does not stay."""
-        until = time.monotonic() + LAST_SECONDS_MAX
-        while time.monotonic() < until and self._step():
+        until = self._clock() + LAST_SECONDS_MAX
+        while self._clock() < until and self._step():
             pass
 
     def _step(self) -> bool:

@@ -18,8 +18,8 @@ from functools import partial
 
 import numpy as np
 
-from tailrace.connector._apply import FAILURES_MAX, LakeParts
-from tailrace.connector._beginning import Beginning, Begun, Start, begin, resume, unseen
+from tailrace.connector._apply import LakeParts
+from tailrace.connector._beginning import Beginning, Begun, Start, begin, resume, unseen, was_stopped
 from tailrace.connector._growing import Unseen
 from tailrace.connector._reading import (
     PATIENCE_SECONDS,
@@ -27,6 +27,7 @@ from tailrace.connector._reading import (
     RETRY_SECONDS_MAX,
     ReadGroup,
     ReadTable,
+    await_log,
     beside,
 )
 from tailrace.connector.messages import owned
@@ -34,7 +35,6 @@ from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import TableVersion
 from tailrace.log.reader import LogReader
-from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
 from tailrace.snapshot.full import CancelledError, TableProgress
@@ -44,9 +44,6 @@ from tailrace.source.door import Claim, Problem, Source, View
 from tailrace.spark.task_errors import is_spark_gone, unexpected
 
 CANCEL_SECONDS = 10.0
-LOG_SECONDS = 0.02
-"""How often the log is looked at that has yet to get somewhere."""
-STUCK_SECONDS = 15.0
 PAUSED_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
@@ -74,6 +71,7 @@ class WindowCopy:
         self._unwanted: set[TableId] = set()
         self._tables: dict[TableId, ReadTable] = {}
         self._paused: set[TableId] = set()
+        self._cut_short: set[TableId] = set()
         self._is_ending = False
         self._stopping = threading.Event()
         self._settled: int | None = None
@@ -104,6 +102,11 @@ class WindowCopy:
         with self._lock:
             self._new.pop(table, None)
             self._unwanted.add(table)
+
+    def cut_short(self, tables: Collection[TableId]) -> None:
+        """Read no more of these. One that has rows for all that were not read becomes whole, any other fails."""
+        with self._lock:
+            self._cut_short = set(tables)
 
     def pause(self, tables: Collection[TableId]) -> None:
         """Read nothing more of these for now, and of no others than these; they still follow the log."""
@@ -147,11 +150,8 @@ class WindowCopy:
 
     def progress(self) -> list[TableProgress]:
         with self._lock:
-            tables = list(self._tables.items())
-        return [
-            _progress(table, each.grown.growth, max(each.rows_estimated, each.grown.growth.rows))
-            for table, each in tables
-        ]
+            tables = list(self._tables.values())
+        return [each.progress() for each in tables]
 
     def cancel(self) -> None:
         """Returns when it has ended, or after a while. What is in the lake stays, and is continued."""
@@ -193,18 +193,25 @@ class WindowCopy:
             # A log at its quota gets no further before tables have what it keeps for them.
             self._follow(reader, at_once=True)
         read: ReadGroup | None = None
-        while self._has_work():
-            self._begin(reader, has_read=read is not None)
-            ahead = beside(self._read)
-            try:
-                if read is not None:
-                    self._grow(reader, read)
-            finally:
-                read = ahead.result()
-            self.trouble = None
-            if read is None and self._tables and not self._readable():
-                self._follow(reader)
-                self._stopping.wait(PAUSED_SECONDS)
+        try:
+            while self._has_work():
+                self._begin(reader, has_read=read is not None)
+                ahead = beside(self._read)
+                try:
+                    if read is not None:
+                        self._grow(reader, read)
+                finally:
+                    if read is not None:
+                        read.group.forget()
+                    read = None
+                    read = ahead.result()
+                self.trouble = None
+                if read is None and self._tables and not self._readable():
+                    self._follow(reader)
+                    self._stopping.wait(PAUSED_SECONDS)
+        finally:
+            if read is not None:
+                read.group.forget()
 
     def _has_work(self) -> bool:
         """Forgets what is not wanted any more."""
@@ -213,12 +220,24 @@ class WindowCopy:
             for table in self._unwanted & set(self._tables):
                 del self._tables[table]
             self._unwanted.clear()
+            short = [self._tables[table] for table in self._cut_short & set(self._tables)]
+        for each in short:
+            if each.grown.growth.condition is None:
+                self._fail(each, was_stopped(each.grown.table))
+            elif each.grown.growth.done != each.grown.growth.last:
+                with self._lock:
+                    each.cut_short()
+        with self._lock:
             self._is_ending = not self._tables and not self._new
             return not self._is_ending
 
     def _check(self) -> None:
         if self._stopping.is_set():
             raise CancelledError("stopped")
+
+    def _pause(self, seconds: float) -> None:
+        self._check()
+        self._stopping.wait(seconds)
 
     def _wait(self, problem: Problem | None) -> None:
         """A `Waiting` of the source's door."""
@@ -240,8 +259,8 @@ class WindowCopy:
                 self._settle(reader)
             with self._lock:
                 self._fresh = {table for table, start in fresh.items() if start.condition is None}
-            await_log = partial(self._await_log, reader)
-            self._take_in(fresh, begin(self._beginning, reader, fresh, self._wait, await_log))
+            wait = partial(await_log, reader, wait=self._pause)
+            self._take_in(fresh, begin(self._beginning, reader, fresh, self._wait, wait))
             self._waits_for = None
 
     def _take_in(self, new: Mapping[TableId, Start], begun: Begun) -> None:
@@ -254,7 +273,7 @@ class WindowCopy:
                 if isinstance(found, TailraceError):
                     self._failed[table] = new[table].copy, found
                 else:
-                    self._tables[table] = ReadTable(*found, read_upto=found[0].growth.done)
+                    self._tables[table] = ReadTable(found, read_upto=found.growth.done)
 
     def _settle(self, reader: LogReader) -> int:
         """What every state from now on shows, no table needs that has yet to begin. Returns the log's last
@@ -304,7 +323,7 @@ class WindowCopy:
         """Put a group into the lake. A table that fails is given up, or begins again where the lake has it: the group
         that is being read meanwhile is then not for it."""
         group = read.group
-        self._await_log(reader, group.position)
+        await_log(reader, group.position, self._pause)
         upto = reader.seq_at(group.position.ordinal)
         missed = Unseen(self._unseen(reader, group.point.view, upto), group.point.is_exact)
         position = reader.position_of(upto)
@@ -319,7 +338,6 @@ class WindowCopy:
             # Its turn has not come yet. What is read of it meanwhile is read under a later state than this group.
             self._tried(each, partial(each.follow, reader, upto, position))
         self._settled = missed.settled(upto)
-        group.forget()
 
     def _follow(self, reader: LogReader, *, at_once: bool = False) -> None:
         """Without anything to read, the log need not keep what the tables can have."""
@@ -335,24 +353,29 @@ class WindowCopy:
         try:
             work()
             each.grown.make_durable()
-            each.failures = 0
         except TransientError as error:
-            each.failures += 1
-            if each.failures >= FAILURES_MAX:
-                self._fail(each, error)
-            with self._lock:
-                each.begin_again()
-            logger.warning("window read again", extra={"table": str(table), "reason": error.message})
+            self._begin_again(each, error)
         except TailraceError as error:
             self._fail(each, error)
         except Exception as error:
             if is_spark_gone(error):
                 raise
+            if isinstance(error, OSError):
+                # A disk that is full, most likely.
+                self._begin_again(each, TransientError(f"{table}: {error}", table=str(table)))
+                return
             logger.exception("window failed", extra={"table": str(table)})
             self._fail(each, unexpected(error, str(table)))
         else:
             self.brought[table] = each.grown.growth
             self._land(each)
+
+    def _begin_again(self, each: ReadTable, error: TransientError) -> None:
+        """From where the lake has it, after a while: what was in the way may last, and is no reason to give up."""
+        with self._lock:
+            each.begin_again()
+        logger.warning("window read again", extra={"table": str(each.grown.table), "reason": error.message})
+        self._rest(each, error)
 
     def _fail(self, each: ReadTable, error: TailraceError) -> None:
         with self._lock:
@@ -371,23 +394,6 @@ class WindowCopy:
             self._landed[each.grown.table] = each.grown.landed()
         failpoint("window.landed")
 
-    def _await_log(self, reader: LogReader, position: SourcePosition) -> None:
-        """Until capture has got there; it does so also when nothing is ever committed again."""
-        moved_at, head = time.monotonic(), reader.refresh().ordinal
-        while head < position.ordinal:
-            self._check()
-            self._stopping.wait(LOG_SECONDS)
-            found = reader.refresh().ordinal
-            if found > head:
-                moved_at, head = time.monotonic(), found
-            elif time.monotonic() - moved_at > STUCK_SECONDS:
-                # Perhaps the log is at its quota because of what these rows need of it: without them, it may continue.
-                raise TransientError("the log does not get to where the rows were read")
-
     def _unseen(self, reader: LogReader, view: View, upto: int) -> np.ndarray:
         after = self._settled if self._settled is not None else reader.oldest_seq - 1
         return unseen(self._source, reader, view, (after, upto))
-
-
-def _progress(table: TableId, growth: Growth, rows: int) -> TableProgress:
-    return TableProgress(table, growth.rows, rows, rows, growth.held_seconds, growth.held_seconds_max)

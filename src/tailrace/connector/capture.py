@@ -6,6 +6,8 @@ The source's arguments travel through the pipe, never on the command line, becau
 
     parent → child   {"start": {...}}   {"pause": {}}   {"resume": {}}   {"stop": {}}
     child → parent   {"report": {"kind": "transient", "message": "...", "hint": null}}   {"held": {}}
+
+What capture died of is raised by the parent as the same kind of error.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailrace.errors import DefiniteError, TailraceError
+from tailrace.errors import DefiniteError, GapError, MovedError, TailraceError
 from tailrace.log.writer import LogOptions, LogWriter
 from tailrace.source.control import CaptureControl
 from tailrace.source.door import Claim
@@ -36,6 +38,9 @@ from tailrace.source.kinds import load
 RESTARTS_MAX = 5
 RESTARTS_SECONDS = 60
 RETRY_SECONDS = 1.0
+
+_KINDS: Mapping[str, type[DefiniteError]] = {"gap": GapError, "moved": MovedError, "definite": DefiniteError}
+"""What capture dies of, the particular before the general."""
 
 logger = logging.getLogger(__name__)
 
@@ -131,8 +136,8 @@ class CaptureProcess:
             return
         self._listener.join(timeout=5)
         report = self.report
-        if report is not None and report.kind == "definite":
-            raise DefiniteError(report.message, report.hint)
+        if report is not None and report.kind in _KINDS:
+            raise _KINDS[report.kind](report.message, report.hint)
         if len(self._starts) == RESTARTS_MAX and time.monotonic() - self._starts[0] < RESTARTS_SECONDS:
             raise DefiniteError(
                 f"capture died {RESTARTS_MAX} times in {RESTARTS_SECONDS} s, last with exit code "
@@ -180,7 +185,8 @@ def main() -> int:
     try:
         _capture(order, control)
     except TailraceError as error:
-        _report("definite", error.message, error.hint)
+        kind = next((name for name, each in _KINDS.items() if isinstance(error, each)), "definite")
+        _report(kind, error.message, error.hint)
         return 2
     return 0
 

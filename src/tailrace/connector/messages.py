@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -16,18 +17,22 @@ from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 FILE_BYTES_MAX = 8 << 20
 FILES_KEPT = 3
 _owner: ContextVar[Path | None] = ContextVar("owner", default=None)
 """Whose thread this is: the file of its connector's messages."""
+_QUOTED = re.compile(r"'.*'", re.DOTALL)
+_CAUSE = re.compile(r"^[\w.]+: .*?(?=^Traceback|^$|\Z)", re.MULTILINE | re.DOTALL)
+"""The lines of a traceback that say what was raised."""
 _PLAIN = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
-    """One object a message: time, level, logger, message, and whatever structure it carries."""
+    """One object a message: time, level, logger, message, and whatever structure it carries. Errors quote values of
+    rows, `'…'`, for the person whose rows they are; files that others read have none of them."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {
@@ -38,8 +43,22 @@ class JsonLines(logging.Formatter):
         }
         fields |= {name: value for name, value in record.__dict__.items() if name not in _PLAIN}
         if record.exc_info:
-            fields["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(fields, default=str)
+            fields["traceback"] = _CAUSE.sub(_without_values, self.formatException(record.exc_info))
+        return json.dumps(_shown("", fields), default=str)
+
+
+def _shown(name: str, value: Any) -> Any:
+    """What quotes a value is always the reason for something."""
+    match value:
+        case dict():
+            return {each: _shown(each, inner) for each, inner in value.items()}
+        case str() if name == "reason":
+            return _QUOTED.sub("'…'", value)
+    return value
+
+
+def _without_values(cause: re.Match[str]) -> str:
+    return _QUOTED.sub("'…'", cause.group())
 
 
 class PrivateFiles(RotatingFileHandler):

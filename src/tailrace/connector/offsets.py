@@ -37,10 +37,13 @@ __all__ = [
     "RunningError",
     "apply",
     "assess",
+    "assess_reset",
     "history",
     "locked",
     "partition",
+    "planned_undo",
     "read",
+    "require_version",
     "reset",
     "undo",
 ]
@@ -113,7 +116,7 @@ def apply(
     while a connector has the lake, `OffsetFaultsError` for an edit that cannot be made."""
     with locked(_home(lake, source)) as home:
         now = LakeOffset.of(home, server)
-        _require_version(now, version)
+        require_version(now.version, version)
         found = _assess(now, body, source)
         if found.faults:
             raise OffsetFaultsError(found.faults)
@@ -125,8 +128,16 @@ def apply(
 def reset(lake: str | Path, who: str, server: str | None = None, version: int | None = None) -> OffsetEdit:
     """Forget the position, as KIP-875's DELETE does: the next start copies every table again by windows. Nothing is
     skipped: the stream continues where it was."""
-    body = {"offsets": [{"partition": partition(lake, server), "offset": None}]}
-    return apply(lake, body, who, None, server, version)
+    return apply(lake, _reset_body(lake, server), who, None, server, version)
+
+
+def assess_reset(lake: str | Path, server: str | None = None) -> Assessment:
+    """What a reset would do. Changes nothing."""
+    return assess(lake, _reset_body(lake, server), None, server)
+
+
+def _reset_body(lake: str | Path, server: str | None) -> dict[str, Any]:
+    return {"offsets": [{"partition": partition(lake, server), "offset": None}]}
 
 
 def undo(lake: str | Path, who: str, server: str | None = None, version: int | None = None) -> OffsetEdit:
@@ -134,13 +145,21 @@ def undo(lake: str | Path, who: str, server: str | None = None, version: int | N
     until the log has gone further than it was before; a definite error says why it cannot."""
     with locked(LakeHome.find(Path(lake))) as home:
         now = LakeOffset.of(home, server)
-        _require_version(now, version)
-        last = now.last_edit()
-        if last is None:
-            raise DefiniteError("there is no edit to undo", f"the history: tailrace offsets history {lake}")
-        effect, says = _undoing(now, last)
-        edit = _edit(now, EditKind.UNDO, who, last.before, effect, says)
-        return _append(home, replace(edit, undoes=last.version))
+        require_version(now.version, version)
+        return _append(home, _undo(now, who))
+
+
+def planned_undo(lake: str | Path, who: str, server: str | None = None) -> OffsetEdit:
+    """The edit that an undo would make. Changes nothing."""
+    return _undo(LakeOffset.of(LakeHome.find(Path(lake)), server), who)
+
+
+def _undo(now: LakeOffset, who: str) -> OffsetEdit:
+    last = now.last_edit()
+    if last is None:
+        raise DefiniteError("there is no edit to undo", f"the history: tailrace offsets history {now.home.path}")
+    effect, says = _undoing(now, last)
+    return replace(_edit(now, EditKind.UNDO, who, last.before, effect, says), undoes=last.version)
 
 
 def _home(lake: str | Path, source: Source | None) -> LakeHome:
@@ -164,10 +183,11 @@ def locked(home: LakeHome) -> Iterator[LakeHome]:
         yield home
 
 
-def _require_version(now: LakeOffset, version: int | None) -> None:
-    if version is not None and version != now.version:
+def require_version(newest: int, seen: int | None) -> None:
+    """A `ConflictError` where another edit than the one that the editor has seen is the newest."""
+    if seen is not None and seen != newest:
         raise ConflictError(
-            f"the offsets were edited meanwhile: edit {now.version} is there, not {version}",
+            f"the offsets were edited meanwhile: edit {newest} is there, not {seen}",
             "look at them again, then try again",
         )
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tailrace.lake.files import read_json
+from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
+from tailrace.snapshot.full import TableProgress
+from tailrace.snapshot.growth import Growth
 
 RANGE_BYTES = 32 << 20
 
@@ -53,6 +57,20 @@ def lake_status(lake: Path) -> LakeStatus:
         for table, record in sorted(home.tables.load().items())
     ]
     return LakeStatus(state, stored["reason"], holder, tables)
+
+
+def stored_progress(home: LakeHome, records: Mapping[TableId, TableRecord]) -> dict[TableId, TableProgress]:
+    """How far the copies of these tables are that are made by windows, as their newest versions say it: whether or not
+    a connector runs."""
+    source = home.source()
+    found: dict[TableId, TableProgress] = {}
+    for table, record in records.items() if source is not None else ():
+        assert source is not None
+        version = format_named(source.format).table(home.table_path(table)).version()
+        stamp = version.stamp if version is not None else None
+        if stamp is not None and stamp.copy == record.copy and stamp.growth is not None:
+            found[table] = Growth.from_json(stamp.growth).progress(table)
+    return found
 
 
 def _changes_behind(home: LakeHome, reader: LogReader | None, table: TableId, record: TableRecord) -> int | None:

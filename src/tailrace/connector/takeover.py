@@ -18,7 +18,7 @@ from typing import Any
 
 from tailrace.connector._editing import LakeOffset
 from tailrace.connector._preflight import require_ready
-from tailrace.connector.offsets import locked
+from tailrace.connector.offsets import locked, require_version
 from tailrace.errors import DefiniteError
 from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome, SourceRecord
@@ -31,6 +31,8 @@ from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Source
 from tailrace.source.offsets import Adopted, LogEnd
 
+SLOT, PUBLICATION = "debezium", "dbz_publication"
+"""What a Debezium connector uses that names no others."""
 REASON = "its changes come from another slot, which lacks some"
 
 
@@ -49,6 +51,21 @@ class Takeover:
     """There is no lake yet: every table is copied, by windows."""
     notes: Sequence[str]
     effect: Effect
+
+    @property
+    def says(self) -> str:
+        """What follows, for a person."""
+        copies = f"{len(self.copies)} table{'' if len(self.copies) == 1 else 's'}"
+        rows = "every table is copied by windows" if self.is_new else f"{copies} copied again"
+        return f"the stream begins at {self.begins}; {rows}"
+
+
+def source_arguments(lake: str | Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A source's arguments, with what Debezium would use where slot or publication are not named. A lake that is there
+    keeps its publication."""
+    publication = PUBLICATION if LakeHome.is_new(Path(lake)) else None
+    given = {name: value for name, value in options.items() if value is not None}
+    return {"slot": SLOT, "publication": publication} | given
 
 
 def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
@@ -93,11 +110,19 @@ def _effect(source: Source, now: LakeOffset | None, adopted: Adopted, oldest: in
     return Effect(claim, now.claim, begin, REASON, adopted.leave, by_windows=True)
 
 
-def take_over(lake: str | Path, stored: StoredOffset, source: Source, who: str, format: str = "delta") -> OffsetEdit:
+def take_over(
+    lake: str | Path,
+    stored: StoredOffset,
+    source: Source,
+    who: str,
+    format: str = "delta",
+    version: int | None = None,
+) -> OffsetEdit:
     """Make the lake, or the one that is there, continue with the slot of another connector. Durable when this returns;
-    the next start takes it up. Nothing is changed at the source before that."""
+    the next start takes it up. Nothing is changed at the source before that. `version` is as in `offsets.apply`."""
     plan(lake, stored, source)
     with locked(LakeHome.create(Path(lake))) as home:
+        require_version(home.offsets.version, version)
         # Once more, now that nothing moves.
         return _take_over(home, plan(lake, stored, source), source, who, format)
 
@@ -110,7 +135,7 @@ def _take_over(home: LakeHome, planned: Takeover, source: Source, who: str, form
     edit = OffsetEdit(
         version, EditKind.IMPORT, who, time.time_ns() // 1000, before, after, planned.effect, planned.server
     )
-    edit = replace(edit, says=_says(planned))
+    edit = replace(edit, says=planned.says)
     home.offsets.append(edit)
     failpoint("offsets.imported")
     if planned.is_new:
@@ -143,11 +168,6 @@ def _understood(stored: StoredOffset, source: Source) -> tuple[dict[str, Any], l
 
 def _position(offset: Mapping[str, Any], source: Source) -> int:
     return next(iter(source.offset_words.positions(offset).values()))
-
-
-def _says(planned: Takeover) -> str:
-    rows = "every table is copied by windows" if planned.is_new else f"{len(planned.copies)} tables are copied again"
-    return f"the stream begins at {planned.begins}; {rows}"
 
 
 def _shown(source: Source, ordinal: int) -> str:

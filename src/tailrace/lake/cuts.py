@@ -47,6 +47,13 @@ class Cuts:
                 return found
         return None
 
+    def has(self, cut: PublishedCut) -> bool:
+        """Whether a cut that was read earlier is still there."""
+        try:
+            return f"{cut.to_json()}\n".encode() in self._path.read_bytes()
+        except FileNotFoundError:
+            return False
+
     @property
     def end(self) -> int:
         """Where the next cut will be written: after the last whole line."""

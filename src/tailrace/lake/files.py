@@ -6,6 +6,7 @@ its place.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -50,7 +51,9 @@ def append_line(path: Path, line: str) -> None:
         start = max(0, size - LINE_BYTES_MAX)
         end = start + os.pread(descriptor, size - start, start).rfind(b"\n") + 1
         os.ftruncate(descriptor, end)
-        os.pwrite(descriptor, f"{line}\n".encode(), end)
+        content = f"{line}\n".encode()
+        if os.pwrite(descriptor, content, end) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

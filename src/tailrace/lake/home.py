@@ -33,7 +33,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, GapError
 from tailrace.lake.choices import Choices
 from tailrace.lake.cuts import Cuts
 from tailrace.lake.files import sync, write_json
@@ -50,7 +50,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """The source a lake belongs to, and the format of its tables. Only the claim ever changes."""
+    """The source a lake belongs to, and the format of its tables. Only the claim changes, and the identity when another
+    server takes the place of the one that was."""
 
     identity: Mapping[str, str]
     claim: Mapping[str, Any]
@@ -158,16 +159,18 @@ class LakeHome:
             raise DefiniteError(f"{self._own / 'source.json'} is damaged", "restore it from a backup") from None
 
     def require_identity(self, identity: Mapping[str, str]) -> None:
-        """A definite error if this is the lake of another source."""
+        """A definite error if this is the lake of another source; a `GapError` if only the server is another."""
         found = self.source()
         if found is None or dict(found.identity) == dict(identity):
             return
         theirs, ours = found.identity.get("database"), identity.get("database")
-        raise DefiniteError(
-            f"{self.path} is a copy of database {theirs} of another server ({_words(found.identity)})"
-            if theirs == ours
-            else f"{self.path} is a copy of database {theirs}, not of {ours}",
-            "name another folder for this database",
+        if theirs != ours or found.kind != identity.get("source"):
+            message = f"{self.path} is a copy of database {theirs}, not of {ours}"
+            raise DefiniteError(message, "name another folder for this database")
+        raise GapError(
+            f"{self.path} is a copy of database {theirs} of another server ({_words(found.identity)})",
+            "name another folder for this database; or, if this server has taken the place of that one, repair the "
+            "lake with --snapshot-mode when_needed: every table is copied again, by windows",
         )
 
     def store_source(self, record: SourceRecord) -> None:

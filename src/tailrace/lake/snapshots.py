@@ -25,6 +25,8 @@ class OrderedCopies:
     """By table: the number of the copy that is the answer; a later one is too."""
     told: tuple[str, ...] = ()
     """Tables whose end has been told."""
+    parts: tuple[str, ...] = ()
+    """Tables that were whole when this was asked for, of which only some rows are to be copied again."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class Snapshots:
     """By the id of the signal, those that have not ended."""
     paused: frozenset[str] = frozenset()
     """Tables, or `ALL_PAUSED`."""
+    cut_short: Mapping[str, int] = field(default_factory=dict)
+    """By table: the copy of some of its rows that was stopped. Rows that were not read stay as they are."""
+    unasked: Mapping[str, int] = field(default_factory=dict)
+    """By table: the copy that no signal asked for, whose beginning was told and whose end was not."""
 
     def is_paused(self, table: TableId) -> bool:
         return ALL_PAUSED in self.paused or str(table) in self.paused
@@ -53,10 +59,14 @@ class SnapshotsFile:
 
     def load(self) -> Snapshots:
         found: dict[str, Any] = read_json(self._path) or {"orders": {}, "paused": []}
-        orders = {id_: OrderedCopies(each["copies"], tuple(each["told"])) for id_, each in found["orders"].items()}
-        return Snapshots(orders, frozenset(found["paused"]))
+        orders = {
+            id_: OrderedCopies(each["copies"], tuple(each["told"]), tuple(each.get("parts", ())))
+            for id_, each in found["orders"].items()
+        }
+        return Snapshots(orders, frozenset(found["paused"]), found.get("cut_short", {}), found.get("unasked", {}))
 
     def store(self, snapshots: Snapshots) -> None:
         """Durable when this returns."""
         orders = {id_: asdict(each) for id_, each in snapshots.orders.items()}
-        write_json(self._path, {"orders": orders, "paused": sorted(snapshots.paused)})
+        tables = {"cut_short": dict(snapshots.cut_short), "unasked": dict(snapshots.unasked)}
+        write_json(self._path, {"orders": orders, "paused": sorted(snapshots.paused), **tables})

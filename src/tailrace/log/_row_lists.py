@@ -19,7 +19,7 @@ class RowLists:
 
     def add(self, row: int, relations: set[int], aborted: list[Array]) -> None:
         """The row's whole transaction; what its last run said is part of it."""
-        tables = np.fromiter(relations, dtype=np.uint64, count=len(relations))
+        tables = np.fromiter(sorted(relations), dtype=np.uint64, count=len(relations))
         for rank, values in ((0, tables), (1, np.concatenate([*aborted, np.zeros(0, np.uint64)]))):
             self._add(np.full(len(values), row), rank, values)
 

@@ -2,7 +2,8 @@
 
     {"cycling.birthday_list.commitlog": "CommitLog-7-1700000000000.log:12345"}
 
-Keys may be added, removed and changed, each by itself: one table's place is no other's business. `.snapshot` and
+Keys may be added, removed and changed, each by itself (`editing.edited`): one table's place is no other's business, and
+a table without a key is read from the oldest commit log. `.snapshot` and
 `.commitlog` tell the two places of a table apart; stores of older versions keep them in two files instead.
 """
 
@@ -52,20 +53,6 @@ TABLES = Family(
     "the place in a commit log up to which the table has been read",
     f"^{_KEY.pattern}$",
 )
-
-
-def with_key(offset: Wire, key: str, place: str) -> dict[str, object]:
-    """The map with one table's place added or changed. ValueError for what is no table or no place."""
-    if not TABLES.matches(key):
-        raise ValueError(f"{key[:60]!r} is not {TABLES.pattern}")
-    return {**offset, key: str(parse_place(place))}
-
-
-def without_key(offset: Wire, key: str) -> dict[str, object]:
-    """The map without one table, which is then read from the oldest commit log. KeyError when it is not there."""
-    found = dict(offset)
-    del found[key]
-    return found
 
 
 def _node_and_name(wire: Wire) -> tuple[str, str] | None:

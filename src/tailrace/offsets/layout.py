@@ -35,13 +35,16 @@ class Fault:
     message: str
     """For a person, with the field in it."""
 
+    def __str__(self) -> str:
+        return f"{self.message} [{self.rule}]"
+
 
 class OffsetFaultsError(DefiniteError):
     """Some offsets are not what their layout says. Carries every fault."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        super().__init__(f"the offset is not valid: {faults[0].message}{more}", "the layouts are in docs/offsets.md")
+        super().__init__(f"the offset is not valid: {faults[0]}{more}", "the layouts are in docs/offsets.md")
         self.faults = list(faults)
 
 

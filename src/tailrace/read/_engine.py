@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from tailrace.lake.cuts import Cuts
 from tailrace.lake.door import LakeFormat
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
@@ -25,8 +26,9 @@ class Engine(Protocol[Frame]):
     errors: tuple[type[Exception], ...]
     """What it raises for a query that is wrong."""
 
-    def base_for(self, reader: LogReader, newest: PublishedCut, seq: int) -> PublishedCut:
-        """Which cut to lay the changes up to `seq` over: the newest before it, or another that gives the same rows."""
+    def base_for(self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int) -> PublishedCut:
+        """Which cut to lay the changes up to `seq` over: the newest before it, or another that the lake keeps and that
+        gives the same rows."""
         ...
 
     def open(self, lake_format: LakeFormat, path: Path, version: int, *, keep: bool) -> Frame:

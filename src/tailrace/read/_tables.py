@@ -18,7 +18,7 @@ from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.exact import EXACT_TYPE, exact_of, lake_column, ours
 from tailrace.model.following import steps
 from tailrace.model.table import Column, TableId
-from tailrace.model.table_state import TableRecord
+from tailrace.model.table_state import TableRecord, TableState
 from tailrace.read._engine import Engine, Frame
 from tailrace.read._layers import layers
 from tailrace.source.kinds import source_class
@@ -114,6 +114,8 @@ class CutTables(Mapping[str, Frame]):
     def _missing(self, name: str, record: TableRecord) -> DefiniteError:
         """Why the cut does not have the table, and how to read what there is of it."""
         reason = f": {record.reason}" if record.reason else ""
+        if record.state is TableState.LIVE:
+            reason = ", but it could not be published up to this cut; its connector tries again and says why"
         last = self._home.cuts.newest(lambda cut: name in cut.tables and cut.seq <= self._seq)
         hint = record.hint
         if last is not None:

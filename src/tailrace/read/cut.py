@@ -124,7 +124,7 @@ def cut(
             "wait until the snapshot is done" if as_of is None else "ask for a later point",
         )
     if seq is not None:
-        base = engine.base_for(reader, base, seq)
+        base = engine.base_for(reader, home.cuts, base, seq)
     if point is not None and seq == base.seq:
         base = with_tables_that_left(home, base)
     found = _assemble(engine, home, reader, base, base.seq if seq is None else seq)

@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
+from tailrace.lake.cuts import Cuts
 from tailrace.lake.door import LakeFormat
 from tailrace.log.reader import LogReader
 from tailrace.model.change import COUNT, PREFIX, UNCHANGED
@@ -84,7 +85,7 @@ class DuckDBEngine:
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
 
-    def base_for(self, reader: LogReader, newest: PublishedCut, seq: int) -> PublishedCut:
+    def base_for(self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int) -> PublishedCut:
         """To open a version takes milliseconds."""
         return newest
 

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, TimestampType
 
+from tailrace.lake.cuts import Cuts
 from tailrace.lake.door import LakeFormat
 from tailrace.lake.frames import frame_of, spark_schema
 from tailrace.log.reader import LogReader
@@ -42,8 +43,8 @@ class SparkEngine:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def base_for(self, reader: LogReader, newest: PublishedCut, seq: int) -> PublishedCut:
-        """The cut this session read last, while its tail is short; else the newest.
+    def base_for(self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int) -> PublishedCut:
+        """The cut this session read last, while its tail is short and the lake keeps it; else the newest.
 
         Any published cut before `seq` with the same copies of the same tables gives the same rows. To open a version
         that was just published takes Spark longer than to lay a few thousand more changes over one that is open.
@@ -55,6 +56,7 @@ class SparkEngine:
             and used.copies == newest.copies
             and used.seq + 1 >= reader.oldest_seq
             and reader.bytes_between(used.seq, seq) <= TAIL_BYTES_MAX
+            and (used == newest or cuts.has(used))
         ):
             return used
         _last_base[self._spark][reader.id] = newest

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from py4j.java_gateway import is_instance_of
@@ -17,14 +18,35 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tailrace.errors import DefiniteError
-from tailrace.server.errors import RequestError
+from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.server.errors import RequestError, TimedOutError
+from tailrace.spark.session import has_died
+from tailrace.spark.task_errors import SessionError, is_spark_gone
+
+DYING_SECONDS = 2.0
+"""How long a JVM may take from the first call that fails to its end."""
 
 REACHING_OUT = ("reflect", "java_method", "try_reflect")
 """Functions that call any method of Java's."""
 _CATALYST = "org.apache.spark.sql.catalyst"
 _REFUSED = re.compile(r"\b\w*(ScriptTransform|InsertInto|Command|Statement|CreateTable|ReplaceTable|Hint)\w*\b")
 _ONLY = "only one query that reads can be asked"
+
+
+@contextmanager
+def spark_required() -> Iterator[None]:
+    """A transient error where there is no Spark to ask, or it dies meanwhile: the next who needs it starts it again."""
+    try:
+        yield
+    except TimedOutError:
+        raise
+    except Exception as error:
+        is_ours = isinstance(error, TailraceError) and not isinstance(error, SessionError)
+        # What a query fails with tells nothing while Spark dies; what pyspark fails with comes before its end shows.
+        if not is_spark_gone(error) and not has_died(0.0 if is_ours else DYING_SECONDS):
+            raise
+        reason = error.message if isinstance(error, SessionError) else "Spark died while it was asked"
+        raise TransientError(reason, "ask again: it is started again") from None
 
 
 def private_session(shared: SparkSession) -> SparkSession:

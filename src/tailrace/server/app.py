@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI
 
-from tailrace.server.api import connectors, events, health, lake, offsets, plugins, root, signals, sql
+from tailrace.server.api import connectors, events, health, lake, layouts, offsets, plugins, root, signals, sql
 from tailrace.server.api.errors import RESPONSES, explain_errors
 from tailrace.server.api.parts import Parts
 
@@ -29,6 +31,23 @@ def create_app(parts: Parts) -> FastAPI:
     )
     app.state.parts = parts
     explain_errors(app)
-    for each in (root, health, connectors, plugins, offsets, lake, signals, events, sql):
+    for each in (root, health, connectors, plugins, offsets, layouts, lake, signals, events, sql):
         app.include_router(each.router)
+    described = app.openapi
+    app.openapi = cache(lambda: _true(described()))  # type: ignore[method-assign]
     return app
+
+
+def _true(document: dict[str, Any]) -> dict[str, Any]:
+    """What FastAPI does not know: what is not valid is answered 400, never 422; and a server may want a token."""
+    for path in document["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)
+    for name in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(name, None)
+    document["components"]["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "The token of `--token-file`."},
+        "basic": {"type": "http", "scheme": "basic", "description": "The same token, as the password of any user."},
+    }
+    document["security"] = [{"bearer": []}, {"basic": []}, {}]
+    return document

@@ -23,6 +23,13 @@ def why_not_progressing(view: ConnectorView, notes: Notes, now: float) -> str | 
     if view.status is None or view.status.state in (ConnectorState.STARTING, ConnectorState.STOPPED):
         return "not started yet"
     if notes.moved_at is not None and now - notes.moved_at > STALLED_SECONDS:
-        why = f": {notes.trouble}" if notes.trouble else ""
-        return f"no further for {now - notes.moved_at:.0f} s{why}"
+        why = _why(notes)
+        return f"no further for {now - notes.moved_at:.0f} s{f': {why}' if why else ''}"
     return None
+
+
+def _why(notes: Notes) -> str | None:
+    if notes.trouble is not None:
+        return notes.trouble
+    is_mute = notes.progress is not None and notes.progress.lag_bytes is None and notes.counts_bytes
+    return "the source does not answer" if is_mute else None

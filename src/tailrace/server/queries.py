@@ -11,7 +11,7 @@ import math
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
@@ -20,7 +20,7 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.read.cut import Cut, cut
 from tailrace.read.duckdb import confine, connect, is_one_query, table_functions
-from tailrace.server._spark_queries import private_session, require_query
+from tailrace.server._spark_queries import private_session, require_query, spark_required
 from tailrace.server.errors import BusyError, RequestError, TimedOutError
 from tailrace.spark.session import LazySession
 
@@ -93,14 +93,14 @@ class Queries:
                 return _answer(found, query, limit)
 
     def _in_spark(self, home: LakeHome, query: Query) -> Answer:
-        shared = self._spark.get()
         group = f"query-{uuid.uuid4()}"
-        session = private_session(shared)
-        require_query(session, query.sql)
-        context = session.sparkContext
-        context.setJobGroup(group, "a query of the server's", interruptOnCancel=True)
-        with _limited(lambda: context.cancelJobGroup(group), query.seconds_max) as limit:
-            return _answer(_cut(session, home, query), query, limit)
+        with spark_required():
+            session = private_session(self._spark.get())
+            require_query(session, query.sql)
+            context = session.sparkContext
+            context.setJobGroup(group, "a query of the server's", interruptOnCancel=True)
+            with _limited(lambda: context.cancelJobGroup(group), query.seconds_max) as limit:
+                return _answer(_cut(session, home, query), query, limit)
 
 
 def _require_tables_alone(sql: str) -> None:
@@ -130,7 +130,9 @@ def _limited(interrupt: Callable[[], None], seconds: float) -> Iterator[_Limit]:
             return
         limit.is_over.set()
         while not limit.has_ended.wait(INTERRUPT_SECONDS):
-            interrupt()
+            with suppress(Exception):
+                # What cannot be interrupted has ended, or will be told of where it is waited for.
+                interrupt()
 
     watcher = threading.Thread(target=watch, name="query limit", daemon=True)
     watcher.start()

@@ -7,7 +7,6 @@ that comes from another origin, or asks for a host that is not ours, is refused 
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import ipaddress
 from dataclasses import dataclass
@@ -22,8 +21,11 @@ from tailrace.server.api.errors import answer
 
 BODY_BYTES_MAX = 1 << 20
 TOKEN_CHARACTERS_MIN = 16
+REQUESTS_MAX = 200
+"""So many at once; more are answered 503."""
 OPEN_PATHS = ("/health/live",)
 """What is answered without a token: that the server lives."""
+_HEADERS = {401: {"www-authenticate": "Bearer"}, 503: {"retry-after": "1"}}
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Guard:
         if not self._is_our_host(headers.get("host", "")):
             return 403, "the Host header names another server"
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        if origin is not None and _place(origin) != headers.get("host", "").lower():
             return 403, "requests of other origins are not answered"
         if self.token is None or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
             return None
@@ -61,7 +63,10 @@ class Guard:
         """With a token, anything: there may be a proxy. Without one, only this machine's own names."""
         if self.token is not None:
             return True
-        name = urlsplit(f"//{host}").hostname or ""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
         return name in ("localhost", self.host) or is_loopback(name)
 
     def _has_token(self, authorization: str) -> bool:
@@ -71,7 +76,7 @@ class Guard:
             # For clients that know users and passwords only: the password is the token, whatever the user.
             try:
                 given = base64.b64decode(given, validate=True).decode().partition(":")[2]
-            except (binascii.Error, UnicodeDecodeError):
+            except ValueError:
                 return False
         elif scheme.lower() != "bearer":
             return False
@@ -79,45 +84,81 @@ class Guard:
 
 
 class Gate:
-    """Passes on what the guard lets through, and no more than the most that a body may have."""
+    """Passes on what the guard lets through, no more requests at once than there is room for, and no body that is too
+    large, whether or not its length was told. One event loop."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard, requests_max: int = REQUESTS_MAX) -> None:
         self._app = app
         self._guard = guard
+        self._requests_max = requests_max
+        self._requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refused = self._guard.refusal(headers, scope["path"]) or self._too_large(headers)
+        refused = self._guard.refusal(headers, scope["path"]) or self._too_large(headers) or self._busy(scope["path"])
         if refused is not None:
-            extra = {"www-authenticate": "Bearer"} if refused[0] == 401 else None
-            await answer(*refused, extra)(scope, receive, send)
+            await answer(*refused, _HEADERS.get(refused[0]))(scope, receive, send)
             return
-        await self._app(scope, _Measured(receive, self._guard.body_bytes_max), send)
+        self._requests += 1
+        try:
+            await _Measured(self._app, self._guard.body_bytes_max)(scope, receive, send)
+        finally:
+            self._requests -= 1
 
     def _too_large(self, headers: Headers) -> tuple[int, str] | None:
         length = headers.get("content-length", "0")
         if length.isascii() and length.isdigit() and int(length[:20]) > self._guard.body_bytes_max:
-            return 413, f"a request may have {self._guard.body_bytes_max} bytes"
+            return _too_large(self._guard.body_bytes_max)
         return None
+
+    def _busy(self, path: str) -> tuple[int, str] | None:
+        """That the server lives is answered always."""
+        if self._requests < self._requests_max or path in OPEN_PATHS:
+            return None
+        return 503, f"{self._requests_max} requests are being answered already\nhint: ask again later"
 
 
 class _Measured:
-    """A body whose length was not told; it is cut where it becomes too long, and is no JSON then."""
+    """One request. The application never sees the end of a body that is too long, so it does nothing with it; whatever
+    it answers then, the answer is that."""
 
-    def __init__(self, receive: Receive, bytes_max: int) -> None:
-        self._receive = receive
-        self._left = bytes_max
+    def __init__(self, app: ASGIApp, bytes_max: int) -> None:
+        self._app = app
+        self._bytes_max = self._left = bytes_max
+        self._has_begun = False
 
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        if message["type"] == "http.request":
-            self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                return {"type": "http.request", "body": b"", "more_body": False}
-        return message
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def measured() -> Message:
+            message = await receive() if self._left >= 0 else {"type": "http.disconnect"}
+            if message["type"] == "http.request":
+                self._left -= len(message.get("body", b""))
+            return message if self._left >= 0 else {"type": "http.disconnect"}
+
+        async def begun(message: Message) -> None:
+            if self._left >= 0 or self._has_begun:
+                self._has_begun = True
+                await send(message)
+
+        try:
+            await self._app(scope, measured, begun)
+        finally:
+            if self._left < 0 and not self._has_begun:
+                await answer(*_too_large(self._bytes_max))(scope, receive, send)
+
+
+def _too_large(bytes_max: int) -> tuple[int, str]:
+    return 413, f"a request may have {bytes_max} bytes"
+
+
+def _place(origin: str) -> str | None:
+    """Host and port of an origin; None for what is none."""
+    try:
+        return urlsplit(origin).netloc.lower() or None
+    except ValueError:
+        return None
 
 
 def is_loopback(host: str) -> bool:

@@ -31,8 +31,8 @@ from tailrace.settings import LOCAL_SPARK, SparkSettings
 GRACE_SECONDS = 5
 """How long answers that are under way may take once we are to stop."""
 BACKLOG = 128
-REQUESTS_MAX = 200
-"""So many at once; more are answered 503."""
+CONNECTIONS_MAX = 500
+"""So many at once, those that ask nothing at the moment included; more get a bare 503."""
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +75,8 @@ def serve(settings: ServerSettings, ready: Callable[[Serving], None]) -> list[st
         stack.enter_context(messages_to(home.messages))
         bound = stack.enter_context(_bound(settings.host, settings.port))
         store = Store.in_folder(home.path) if settings.state_url is None else Store.at(settings.state_url)
+        stack.callback(store.close)
+        store.lock()
         supervisor = Supervisor(home, store, settings.spark)
         host, port = bound.getsockname()[:2]
         parts = Parts.of(supervisor, f"{host}:{port}")
@@ -116,7 +118,7 @@ def _config(settings: ServerSettings, app: Gate) -> uvicorn.Config:
             server_header=False,
             lifespan="off",
             timeout_graceful_shutdown=GRACE_SECONDS,
-            limit_concurrency=REQUESTS_MAX,
+            limit_concurrency=CONNECTIONS_MAX,
             ssl_certfile=settings.tls_cert,
             ssl_keyfile=settings.tls_key,
         )

@@ -5,7 +5,8 @@ so after any crash the rows alone say what has to run. A new configuration names
 made from: of two that were made from the same one, the second is refused and nothing of it is stored.
 
     connectors   name, config as JSON, target, version
-    history      every config that a connector had, by version; of connectors that are gone the versions alone
+    history      every config that a connector had, by version and without its secrets; of connectors that are gone the
+                 versions alone
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sqlalchemy import (
     URL,
     BigInteger,
     Column,
+    Connection,
     Engine,
     Integer,
     MetaData,
@@ -40,7 +42,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
+from tailrace.configuration.reading import redacted
 from tailrace.errors import DefiniteError, TransientError
+from tailrace.server._state_lock import FileLock, PostgresLock, StateLock
 from tailrace.server.errors import ConflictError, NotFoundError
 from tailrace.server.lifecycle import Target
 
@@ -81,7 +85,7 @@ class StoredConnector:
 
 @dataclass(frozen=True)
 class StoredConfig:
-    """A configuration that a connector had from some time on; None from its deletion on."""
+    """A configuration that a connector had from some time on, its secrets left out; None from its deletion on."""
 
     version: int
     config: Mapping[str, str] | None
@@ -93,29 +97,56 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._lock: StateLock | None = None
         with _explained(engine):
             _metadata.create_all(engine)
+            self._redact_history()
 
     @classmethod
     def in_folder(cls, home: Path) -> Store:
         """In a file that only its owner may read."""
-        path = home / FILE_NAME
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        return cls._in_file(home / FILE_NAME)
+
+    @classmethod
+    def at(cls, url: str) -> Store:
+        """In the database that a URL names: `postgresql://user:password@host/database`, or `sqlite:///path`."""
+        try:
+            found = make_url(url)
+            if found.get_backend_name() == "sqlite" and found.database:
+                return cls._in_file(Path(found.database))
+            if found.drivername in ("postgresql", "postgres"):
+                # The driver that is there.
+                found = found.set(drivername="postgresql+psycopg")
+            return cls(create_engine(found, pool_pre_ping=True, hide_parameters=True))
+        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError):
+            hint = "it looks like postgresql://user:password@host:5432/database"
+            raise DefiniteError("the state's URL cannot be used", hint) from None
+
+    @classmethod
+    def _in_file(cls, path: Path) -> Store:
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise DefiniteError(f"the state's file {path} cannot be used: {error.strerror}") from None
         url = URL.create("sqlite+pysqlite", database=str(path))
         engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, hide_parameters=True)
         event.listen(engine, "connect", _durable_sqlite)
         return cls(engine)
 
-    @classmethod
-    def at(cls, url: str) -> Store:
-        """In the database that a URL names: `postgresql+psycopg://user:password@host/database`."""
-        try:
-            return cls(create_engine(make_url(url), pool_pre_ping=True, hide_parameters=True))
-        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError):
-            hint = "it looks like postgresql+psycopg://user:password@host:5432/database"
-            raise DefiniteError("the state's URL cannot be used", hint) from None
+    def lock(self) -> None:
+        """Keep other servers from working with this state until it is closed; a conflict if one does."""
+        with _explained(self._engine):
+            match self._engine.dialect.name, self._engine.url.database:
+                case "sqlite", str(path):
+                    self._lock = FileLock(Path(path))
+                case "postgresql", _:
+                    self._lock = PostgresLock(self._engine, _connectors.name)
 
     def close(self) -> None:
+        """Once or more."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.close()
         self._engine.dispose()
 
     def all(self) -> list[StoredConnector]:
@@ -136,7 +167,7 @@ class Store:
         added = StoredConnector(name, dict(config), target, version)
         with _explained(self._engine):
             try:
-                with self._engine.begin() as connection:
+                with self._writing() as connection:
                     connection.execute(insert(_connectors).values(_fields(added)))
                     connection.execute(insert(_history).values(_noted(name, version, config)))
             except IntegrityError:
@@ -146,7 +177,7 @@ class Store:
     def set_config(self, was: StoredConnector, config: Mapping[str, str]) -> StoredConnector:
         """Another configuration instead of the one that was read; a conflict if it is not that one any more."""
         version = was.version + 1
-        with _explained(self._engine), self._engine.begin() as connection:
+        with _explained(self._engine), self._writing() as connection:
             row = connection.execute(
                 update(_connectors)
                 .where(_connectors.c.name == was.name, _connectors.c.version == was.version)
@@ -162,17 +193,17 @@ class Store:
     def set_target(self, name: str, target: Target) -> None:
         """The last one who wants something gets it: a target is a word, and depends on none before."""
         change = update(_connectors).where(_connectors.c.name == name).values(target=target.value)
-        with _explained(self._engine), self._engine.begin() as connection:
+        with _explained(self._engine), self._writing() as connection:
             if not connection.execute(change).rowcount:
                 raise NotFoundError.connector(name)
 
     def remove(self, name: str) -> None:
         gone = delete(_connectors).where(_connectors.c.name == name).returning(_connectors.c.version)
-        with _explained(self._engine), self._engine.begin() as connection:
+        with _explained(self._engine), self._writing() as connection:
             row = connection.execute(gone).first()
             if row is None:
                 raise NotFoundError.connector(name)
-            # Of a connector that is gone, its secrets are not kept.
+            # Of a connector that is gone, nothing is kept that someone gave.
             connection.execute(update(_history).where(_history.c.name == name).values(config=None))
             connection.execute(insert(_history).values(_noted(name, row.version + 1, None)))
 
@@ -184,6 +215,21 @@ class Store:
                 StoredConfig(row.version, None if row.config is None else json.loads(row.config), row.changed_us)
                 for row in connection.execute(query)
             ]
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        if self._lock is not None:
+            self._lock.require()
+        with self._engine.begin() as connection:
+            yield connection
+
+    def _redact_history(self) -> None:
+        """Of rows that were written with their secrets."""
+        with self._engine.begin() as connection:
+            for row in connection.execute(select(_history).where(_history.c.config.is_not(None))).all():
+                config = json.dumps(redacted(json.loads(row.config)))
+                if config != row.config:
+                    connection.execute(update(_history).where(_history.c.id == row.id).values(config=config))
 
 
 def _stored(row: Row[Any]) -> StoredConnector:
@@ -200,13 +246,14 @@ def _fields(stored: StoredConnector) -> dict[str, Any]:
 
 
 def _noted(name: str, version: int, config: Mapping[str, str] | None) -> dict[str, Any]:
-    text = None if config is None else json.dumps(dict(config))
+    text = None if config is None else json.dumps(redacted(config))
     return {"name": name, "version": version, "config": text, "changed_us": time.time_ns() // 1000}
 
 
 def _durable_sqlite(connection: Any, _: object) -> None:
-    """A write-ahead log that is synced at every commit; readers and the writer do not wait for each other."""
-    for pragma in ("journal_mode = wal", "synchronous = full"):
+    """A write-ahead log that is synced at every commit; readers and the writer do not wait for each other. What is
+    replaced is overwritten: it may be a password."""
+    for pragma in ("journal_mode = wal", "synchronous = full", "secure_delete = on"):
         connection.execute(f"pragma {pragma}").close()
 
 

@@ -272,13 +272,20 @@ class Supervisor:
             return None
 
     def _drop(self, hosted: Hosted, stored: StoredConnector) -> list[str]:
+        """It is stopped first, and stored as such: a run would fail without what is dropped. What cannot be dropped
+        leaves it as it was."""
+        target = hosted.life.target
         hosted.want(Target.STOPPED)
-        if not hosted.wait_for_end(END_SECONDS):
-            raise ConflictError(f"connector {stored.name} has not ended yet", "try it again")
-        found = self._read(stored)
-        if LakeHome(found.settings.lake).source() is None:
-            return []
-        return drop_source(source_of(found.dsn, **found.source_options), found.settings.lake)
+        try:
+            if not hosted.wait_for_end(END_SECONDS):
+                raise ConflictError(f"connector {stored.name} has not ended yet", "try it again")
+            found = self._read(stored)
+            if LakeHome(found.settings.lake).source() is None:
+                return []
+            return drop_source(source_of(found.dsn, **found.source_options), found.settings.lake)
+        except BaseException:
+            hosted.want(target)
+            raise
 
 
 def _named(name: str, config: Mapping[str, str]) -> dict[str, str]:

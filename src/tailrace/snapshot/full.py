@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -52,11 +53,31 @@ class TableProgress:
     """By windows: how long the last one held a state of the source."""
     held_seconds_max: float = 0.0
     """By windows: how long the longest one did."""
+    rows_read: int | None = None
+    """So many, where they are counted."""
+    seconds: float = 0.0
+    """What it has taken so far, without the time in which it was paused or no connector ran."""
 
     @property
     def rows_done(self) -> int:
         """About so many."""
+        if self.rows_read is not None:
+            return self.rows_read
         return self.rows_estimated * self.chunks_done // max(1, self.chunks)
+
+    @property
+    def percent(self) -> float:
+        return min(100.0, 100.0 * self.rows_done / self.rows_estimated) if self.rows_estimated else 0.0
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows_done / self.seconds if self.seconds else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None where that cannot be told yet."""
+        rate = self.rows_per_second
+        return max(0, self.rows_estimated - self.rows_done) / rate if rate else None
 
 
 @dataclass(frozen=True)
@@ -90,6 +111,7 @@ class FullSnapshot:
         self._tasks: dict[TableId, int] = {}
         """How many tasks read the others."""
         self._cancelled = threading.Event()
+        self._begun = time.monotonic()
         self.landed: dict[TableId, TableVersion] = {}
         """Tables that are copied, each with its stamp."""
         self.failed: dict[TableId, TailraceError] = {}
@@ -132,8 +154,11 @@ class FullSnapshot:
 
     def progress(self) -> list[TableProgress]:
         """How far each table is."""
+        seconds = time.monotonic() - self._begun
         return [
-            TableProgress(table, self._chunks_done(table), len(self._chunks[table]), found.rows_estimated)
+            TableProgress(
+                table, self._chunks_done(table), len(self._chunks[table]), found.rows_estimated, seconds=seconds
+            )
             for table, found in list(self._described.items())
             if table in self._read_here
         ]

@@ -10,7 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from tailrace.model.table import TableId
+from tailrace.snapshot.full import TableProgress
 from tailrace.source.door import Cursor
+
+AGAIN_ROWS_MAX = 1000
+"""So many rows are read again together: their keys are listed in a query."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +41,21 @@ class Growth:
     windows: int = 0
     """So many groups of rows are in. One is needed also where there were no rows: until the table has followed the log
     beyond the state that the copy began under, it may lack rows that were deleted in between."""
+    rows_estimated: int = 0
+    """So many rows the source thought that there were, when the copy began."""
+    chunks: int = 0
+    """So many chunks were read."""
+    seconds: float = 0.0
+    """What the windows took, from the first row that was read to the version that has the last."""
 
     @property
     def is_whole(self) -> bool:
         return self.windows > 0 and self.done == self.last and self.again is None
 
-    def with_window(self, done: Cursor | None, rows: int, held_seconds: float = 0.0) -> Growth:
+    def with_window(self, done: Cursor | None, rows: int, held_seconds: float = 0.0, chunks: int = 0) -> Growth:
         """After some more rows were read."""
         longest = max(self.held_seconds_max, held_seconds)
-        grown = replace(self, done=done, rows=self.rows + rows, windows=self.windows + 1)
+        grown = replace(self, done=done, rows=self.rows + rows, windows=self.windows + 1, chunks=self.chunks + chunks)
         return replace(grown, held_seconds=held_seconds, held_seconds_max=longest)
 
     def with_again(self, keys: pa.Table | None) -> Growth:
@@ -52,6 +63,11 @@ class Growth:
         if keys is None or not keys.num_rows:
             return self
         return replace(self, again=keys if self.again is None else pa.concat_tables([self.again, keys]))
+
+    @property
+    def again_next(self) -> pa.Table | None:
+        """The first of the keys that must be read again; None if there are none."""
+        return None if self.again is None else self.again.slice(0, AGAIN_ROWS_MAX)
 
     def without_again(self, keys: pa.Table) -> Growth:
         """After the first ones, which these are, were read again."""
@@ -67,6 +83,7 @@ class Growth:
             "condition": self.condition,
             "rows": self.rows,
             "windows": self.windows,
+            "progress": [self.rows_estimated, self.chunks, round(self.seconds, 3)],
             "held": [round(self.held_seconds, 3), round(self.held_seconds_max, 3)],
         }
         if self.again is not None:
@@ -79,6 +96,7 @@ class Growth:
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Growth:
         held_seconds, held_seconds_max = found.get("held", (0.0, 0.0))
+        progress = found.get("progress", (0, 0, 0.0))
         again = pa.ipc.open_stream(base64.b64decode(found["again"])).read_all() if "again" in found else None
         return cls(
             _cursor(found["last"]),
@@ -90,7 +108,15 @@ class Growth:
             held_seconds,
             held_seconds_max,
             found["windows"],
+            *progress,
         )
+
+    def progress(self, table: TableId) -> TableProgress:
+        """How far it is."""
+        rows = max(self.rows_estimated, self.rows)
+        chunks = max(self.chunks, self.chunks * rows // max(1, self.rows))
+        held = self.held_seconds, self.held_seconds_max
+        return TableProgress(table, self.chunks, chunks, rows, *held, rows_read=self.rows, seconds=self.seconds)
 
 
 def _cursor(found: list[str] | None) -> Cursor | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tailrace.errors import DefiniteError, ResyncError, TailraceError
+from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
 from tailrace.model.change import row_schema
 from tailrace.model.exact import EXACT, EXACT_TYPE, exact_of, padded, with_exact
 from tailrace.model.position import START, SourcePosition
@@ -36,6 +36,7 @@ from tailrace.source.door import (
 )
 from tailrace.spark.chunks import tasks_at_once
 from tailrace.spark.session import LazySession
+from tailrace.spark.task_errors import is_spark_gone, unexpected
 from tailrace.spark.tasks import on_executors
 
 GROUP_SECONDS = 2.0
@@ -99,6 +100,9 @@ class TableWindow:
     """Or nothing but the rows with these keys was read."""
     held_seconds: float = 0.0
     """How long the state was held, from before it was taken until its transaction had ended."""
+    chunks: int = 0
+    begun: float = 0.0
+    """When the reading began, on the clock that only runs forwards."""
 
     @property
     def rows(self) -> int:
@@ -159,14 +163,21 @@ class WindowReader:
         `failed`; a transient error breaks off the group."""
         self._number += 1
         folder = self._folder / str(self._number)
-        for each in (self._folder, folder):
-            each.mkdir(0o700, exist_ok=True)
         begun = time.monotonic()
-        with self._source.window(waiting) as point:
-            group = Group(point, folder)
-            self._read(group, wanted[:TABLES_MAX])
+        try:
+            for path in (self._folder, folder):
+                path.mkdir(0o700, exist_ok=True)
+            with self._source.window(waiting) as point:
+                group = Group(point, folder)
+                self._read(group, wanted[:TABLES_MAX])
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, OSError) and not is_spark_gone(error):
+                raise TransientError(f"rows cannot be kept for a moment in {self._folder}: {error}") from error
+            raise
         group.seconds = time.monotonic() - begun
-        group.tables = {table: replace(each, held_seconds=group.seconds) for table, each in group.tables.items()}
+        for table, each in group.tables.items():
+            group.tables[table] = replace(each, held_seconds=group.seconds, begun=begun)
         # After the last row was read: what empties a table shows at once, whatever state it is read under. After the
         # window has closed: watermarks of the source are before it.
         group.position = max(point.position, self._source.now())
@@ -183,22 +194,23 @@ class WindowReader:
                 break
             try:
                 table, schema = ready(each.table, found, defined), defined[each.table]
-                window, chunks = self._plan(group.point, each, table, schema, max(1, math.ceil(room)))
+                window, chunks = self._plan(group.point, each, table, schema, room)
             except DefiniteError as error:
                 group.failed[each.table] = error
                 continue
-            group.tables[each.table] = window
+            group.tables[each.table] = replace(window, chunks=len(chunks))
             paths = (group.folder / f"{len(tasks) + number}" for number in range(len(chunks)))
             tasks += [_Task(each.table, chunk, schema, path) for chunk, path in zip(chunks, paths, strict=False)]
-            rows += min(table.rows_estimated, self._rows_of(table) * len(chunks))
-            room -= len(chunks) * min(1.0, max(0.05, table.rows_estimated / self._rows_of(table)))
+            size, taken = self._rows_of(table), len(chunks) * (self._chunk_rows or self._rows_of(table))
+            rows += min(table.rows_estimated, taken)
+            room -= taken / size * min(1.0, max(0.05, table.rows_estimated / size))
         self._stage(group, tasks, rows)
 
     def _plan(
-        self, point: WindowPoint, wanted: Wanted, table: SourceTable, schema: TableSchema, count: int
+        self, point: WindowPoint, wanted: Wanted, table: SourceTable, schema: TableSchema, room: float
     ) -> tuple[TableWindow, list[Chunk]]:
-        """What to read of one table; its files are not there yet. Rows that are read again have a group of their own: a
-        key must not be in two chunks of one."""
+        """What to read of one table, `room` times as many rows as a chunk is worth; its files are not there yet. Rows
+        that are read again have a group of their own: a key must not be in two chunks of one."""
         after, last = wanted.between
         is_moved = wanted.definition != schema.definition
         if wanted.again is not None:
@@ -206,7 +218,8 @@ class WindowReader:
             return window, [self._source.chunk_of_keys(table, wanted.again)]
         chunks: list[Chunk] = []
         if after != last:
-            rows = self._rows_of(table)
+            rows = self._chunk_rows or self._rows_of(table)
+            count = max(1, math.ceil(room * self._rows_of(table) / rows))
             chunks = self._source.key_chunks(point, table, (after, last), rows, count, wanted.order)
         # Fewer chunks than asked for need not be the last: rows that are equal in the order are in one.
         is_through = not chunks or list(chunks[-1].upto) == list(last or ())
@@ -238,11 +251,12 @@ class WindowReader:
         """Let the next group take about as long as it should."""
         for table, window in group.tables.items():
             width = sum(each.bytes for each in window.staged) / max(1, window.rows)
-            self._rows[table] = rows_next(self._rows.get(table, ROWS_FIRST), group.seconds, width)
+            rows = self._rows.get(table, ROWS_FIRST)
+            self._rows[table] = rows_next(rows, group.seconds, width, ROWS_FIRST if self._chunk_rows is None else 1)
 
     def _rows_of(self, table: SourceTable) -> int:
-        """How many rows the next chunks of a table have."""
-        return self._chunk_rows or self._rows.setdefault(table.table, rows_first(table))
+        """How many rows a task should read of a table at once: in one chunk, unless another size is fixed."""
+        return self._rows.setdefault(table.table, self._chunk_rows or rows_first(table))
 
     def _tasks(self) -> int:
         spark = self._spark.started
@@ -270,22 +284,31 @@ def rows_first(table: SourceTable) -> int:
     return max(1, min(ROWS_FIRST, CHUNK_BYTES_MAX // max(1, table.row_bytes_estimated)))
 
 
-def rows_next(rows: int, seconds: float, width: float) -> int:
+def rows_next(rows: int, seconds: float, width: float, rows_min: int = ROWS_FIRST) -> int:
     """How many rows chunks have after a group with `rows` in each took so long. `width` is what a row took in memory;
-    0 where there was none."""
+    0 where there was none. Below `rows_min`, they are not made smaller than what is worth planning."""
     factor = min(GROWTH_MAX, max(0.25, GROUP_SECONDS / max(0.01, seconds)))
     most = min(ROWS_MAX, int(CHUNK_BYTES_MAX / max(1.0, width)))
-    least = min(ROWS_FIRST, int(CHUNK_BYTES_MIN / max(1.0, width)))
+    least = min(rows_min, int(CHUNK_BYTES_MIN / max(1.0, width)))
     return max(1, least, min(most, int(rows * factor)))
 
 
 def _staged(source: Source, point: WindowPoint, task: _Task) -> list[Staged]:
-    batches = iter(source.read_chunk(point, task.chunk, task.schema))
-    found: list[Staged] = []
-    while (first := next(batches, None)) is not None:
-        path = task.path.with_name(f"{task.path.name}-{len(found)}.arrow")
-        found.append(_written(path, task.schema, chain([first], batches)))
-    return found
+    """What goes wrong is the table's: a disk that is full is worth another try, the unforeseen is not."""
+    table = str(task.table)
+    try:
+        batches = iter(source.read_chunk(point, task.chunk, task.schema))
+        found: list[Staged] = []
+        while (first := next(batches, None)) is not None:
+            path = task.path.with_name(f"{task.path.name}-{len(found)}.arrow")
+            found.append(_written(path, task.schema, chain([first], batches)))
+        return found
+    except TailraceError:
+        raise
+    except OSError as error:
+        raise TransientError(f"{table}: rows cannot be kept for a moment: {error}", table=table) from error
+    except Exception as error:
+        raise unexpected(error, table) from error
 
 
 def _written(path: Path, schema: TableSchema, batches: Iterator[pa.RecordBatch]) -> Staged:

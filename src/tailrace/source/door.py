@@ -142,15 +142,22 @@ class Source(Protocol):
         with."""
         ...
 
+    def reserved(self) -> frozenset[str]:
+        """What no other connector may use, as far as the arguments alone tell: the same words for every way to write
+        it. Two sources that share none may still meet at the source, which refuses it then. A definite error for
+        arguments that make no sense."""
+        return frozenset()
+
     def identify(self) -> Mapping[str, str]:
         """Which database this is, whatever address it is reached at. A definite error unless changes can be captured
-        from it. A log and a lake belong to one identity for ever. Has `source`, the kind, and `database`, a name."""
+        from it. A log and a lake belong to one identity, until a lake is repaired on a server that has taken the place
+        of the other (`restart`). Has `source`, the kind, and `database`, a name."""
         ...
 
     def claim(self, stored: Claim | None) -> Claim:
         """Names for what `prepare` will make, chosen once; the caller stores them before anything is made, so that
         nothing is ever left at the source that no lake knows of. Given a stored claim, checks that it still fits the
-        arguments and the server, and returns it."""
+        arguments and the server, and returns it. Positions of this source are those of the claim from then on."""
         ...
 
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:

@@ -32,6 +32,7 @@ from tailrace.spark.task_errors import SessionError
 JAVA_MIN = 17
 HEAP_GB = (2, 8)
 PYTHON_VARIABLE = "PYSPARK_PYTHON"
+_STARTING = threading.Lock()
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -123,15 +124,17 @@ def _configured(options: Mapping[str, str]) -> Any:
 
 @contextmanager
 def _python_of(settings: SparkSettings) -> Iterator[None]:
-    """Which Python works for the session that is started inside: the one that was asked for, or our own."""
-    before = os.environ.get(PYTHON_VARIABLE)
-    os.environ[PYTHON_VARIABLE] = dict(settings.conf).get("spark.pyspark.python") or before or sys.executable
-    try:
-        yield
-    finally:
-        del os.environ[PYTHON_VARIABLE]
-        if before is not None:
-            os.environ[PYTHON_VARIABLE] = before
+    """Which Python works for the session that is started inside: the one that was asked for, or our own. Threads that
+    start one at the same time do so one after another."""
+    with _STARTING:
+        before = os.environ.get(PYTHON_VARIABLE)
+        os.environ[PYTHON_VARIABLE] = dict(settings.conf).get("spark.pyspark.python") or before or sys.executable
+        try:
+            yield
+        finally:
+            del os.environ[PYTHON_VARIABLE]
+            if before is not None:
+                os.environ[PYTHON_VARIABLE] = before
 
 
 class LazySession:
@@ -209,10 +212,14 @@ def is_running() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def has_died() -> bool:
-    """Whether the JVM that this process started is no more."""
+def has_died(within_seconds: float = 0.0) -> bool:
+    """Whether the JVM that this process started is no more, or will not be so soon."""
     jvm = getattr(SparkContext._gateway, "proc", None)
-    return jvm is not None and jvm.poll() is not None
+    if jvm is None:
+        return False
+    with suppress(subprocess.TimeoutExpired):
+        jvm.wait(within_seconds)
+    return jvm.poll() is not None
 
 
 def forget() -> None:

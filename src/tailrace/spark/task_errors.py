@@ -6,16 +6,19 @@ their kind and hint, and read back on the driver.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JNetworkError
 
-from tailrace.errors import DefiniteError, TailraceError
+from tailrace.errors import DefiniteError, TailraceError, TransientError
 
 _MARK = "tailrace error "
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FOUND = re.compile(_MARK + r"(\{.*\})")
 
 
@@ -28,7 +31,10 @@ def errors_sent() -> Iterator[None]:
     """In a task: let our errors survive the way to the driver."""
     try:
         yield
-    except TailraceError as error:
+    except (TailraceError, OSError) as raised:
+        error = raised if isinstance(raised, TailraceError) else passing(raised)
+        if error is None:
+            raise
         fields = {"kind": type(error).__name__, "message": error.message, "hint": error.hint, "table": error.table}
         raise RuntimeError(_MARK + json.dumps(fields)) from None
 
@@ -62,6 +68,22 @@ def _all_kinds(kind: type[TailraceError]) -> Iterator[type[TailraceError]]:
 def is_spark_gone(error: BaseException) -> bool:
     """Whether the session itself has died or never lived: then no table is to blame."""
     return isinstance(error, SessionError | Py4JNetworkError | ConnectionError | EOFError)
+
+
+def passing(error: Exception, table: str | None = None) -> TransientError | None:
+    """What the machine lacks for a while, such as room on its disk, as a transient error; None for any other."""
+    if isinstance(error, FileNotFoundError | ConnectionError):
+        return None
+    text = str(error)
+    number = error.errno if isinstance(error, OSError) else None
+    # Of what the JVM meets, only the text comes here.
+    told = next((each for each in (errno.ENOSPC, errno.EMFILE) if os.strerror(each) in text), number)
+    if told is None:
+        return None
+    hint = "make room on the disk: it continues by itself" if told in _FULL else "it is tried again by itself"
+    path = getattr(error, "filename", None)
+    what = f"{os.strerror(told).lower()}{f': {path}' if path else ''}"
+    return TransientError(f"{table}: {what}" if table else what, hint, table)
 
 
 def unexpected(error: Exception, table: str) -> DefiniteError:

@@ -80,6 +80,8 @@ class Verification:
     def run(self) -> Report:
         """What was found. Raises what is not one table's error."""
         self._home.require_identity(self._source.identify())
+        record = self._home.source()
+        self._source.claim(record.claim if record is not None else None)
         self._chosen()
         self._catching_up.to_the_present()
         chosen = self._chosen()

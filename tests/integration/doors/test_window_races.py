@@ -13,12 +13,14 @@ from tests.postgres import wait_until
 from tests.running import Running, running, sync_once
 
 import tailrace
+from tailrace.connector import _growing, _reading
 from tailrace.connector.signals import lake_signals
 from tailrace.lake.home import LakeHome
 from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.snapshot import windows
 from tailrace.source import kinds
 
 ORDERS, TABLE = "shop.orders", TableId("shop", "orders")
@@ -42,7 +44,8 @@ def source(script: Script) -> DisturbedSource:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> ConnectorSettings:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
+    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake",
         once=True,
@@ -144,3 +147,70 @@ def test_many_rows_that_are_equal_in_a_surrogate_key_are_not_taken_for_the_last_
     sync_once(settings, source)
     assert LakeHome(settings.lake).tables.load()[TableId("shop", "parts")].copy == 2
     assert tailrace.arrow(settings.lake, "shop.parts").sort_by("id").to_pylist() == script.state("shop.parts")
+
+
+def staged(lake: Path) -> list[Path]:
+    folder = LakeHome(lake).windows
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+def test_a_disk_that_is_full_while_rows_are_read_holds_the_copy_up_for_a_while(
+    script: Script, source: DisturbedSource, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_reading, "RETRY_SECONDS", 0.01)
+    found: list[list[Path]] = []
+
+    def disturb(table: TableId, what: str, number: int) -> None:
+        if what == "read" and 3 <= number <= 8:
+            raise OSError(28, "No space left on device")
+        if what == "plan":
+            found.append(staged(settings.lake))
+
+    source.disturbance.begin(disturb)
+    assert sync_once(settings, source) == {ORDERS: TableState.LIVE}
+    assert rows(settings.lake) == script.state(ORDERS)
+    assert max(map(len, found)) <= 2, "what could not be read leaves no files"
+    assert staged(settings.lake) == []
+
+
+def test_what_is_wrong_with_the_rows_of_one_table_stops_that_table_alone(
+    script: Script, source: DisturbedSource, settings: ConnectorSettings
+) -> None:
+    script.create_table("shop.parts", {"id": "int"}, key=["id"])
+    script.transaction([Insert("shop.parts", {"id": n}) for n in range(ROWS)])
+
+    def disturb(table: TableId, what: str, number: int) -> None:
+        if (table, what) == (TABLE, "read"):
+            raise ValueError("no one has foreseen this")
+
+    source.disturbance.begin(disturb)
+    assert sync_once(settings, source) == {ORDERS: TableState.ERRORED, "shop.parts": TableState.LIVE}
+    assert "no one has foreseen this" in (LakeHome(settings.lake).tables.load()[TABLE].reason or "")
+
+
+def test_much_that_is_committed_while_rows_are_read_is_waited_for_and_no_error(
+    script: Script, source: DisturbedSource, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often."""
+    monkeypatch.setattr(_reading, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(_growing, "DRIVER_DECODED_BYTES_MAX", 0)
+
+    def disturb(table: TableId, what: str, number: int) -> None:
+        if what == "read" and number % 2 == 0 and number <= 20:
+            script.transaction([Update(ORDERS, (1,), {"note": f"the {number}th"})])
+
+    source.disturbance.begin(disturb)
+    assert sync_once(settings, source) == {ORDERS: TableState.LIVE}
+    assert rows(settings.lake) == script.state(ORDERS)
+    assert source.disturbance.done[TABLE, "read"] > 20
+    assert staged(settings.lake) == []
+
+
+def test_small_chunks_of_a_fixed_size_become_more_in_a_window_and_few_files(
+    script: Script, source: DisturbedSource, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "GROWTH_MAX", 4.0)
+    assert sync_once(replace(settings, window_rows=1), source) == {ORDERS: TableState.LIVE}
+    assert source.disturbance.done[TABLE, "read"] == ROWS
+    assert source.disturbance.done[TABLE, "plan"] <= 4, "2, 8 and 20 chunks"
+    assert len(list((settings.lake / "shop" / "orders").rglob("*.parquet"))) <= 4

@@ -275,4 +275,6 @@ def test_three_readers_agree_on_what_is_left_of_the_past_and_refuse_the_rest(
     spark.sql(f"optimize delta.`{path}`")
     publish(DeltaFormat().table(path), states(ODD, oracle.pop(3) | {DELETED: True}), ODD, stamp(41))
     assert spark.sql(f"describe history delta.`{path}`").count() > 3
+    written = [file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts]
+    assert {file.parent for file in written} > {path}, "Delta puts its own files of such a table into folders"
     assert by_spark(spark, path) == by_delta_rs(path) == by_duckdb(path) == [oracle[n] for n in sorted(oracle)]

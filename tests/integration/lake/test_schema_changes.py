@@ -51,7 +51,7 @@ class Trial:
         }
         with psycopg.connect(database, autocommit=True) as conn:
             conn.execute("create table public.marker (id int primary key); set allow_in_place_tablespaces = on")
-            if not conn.execute("select from pg_tablespace where spcname = 'ddl_space'").fetchone():
+            if not conn.execute("select 1 from pg_tablespace where spcname = 'ddl_space'").fetchone():
                 conn.execute("create tablespace ddl_space location ''")
         for schema, (_, each) in self.statements.items():
             self._execute(schema, f"create schema {schema}; {each.setup}", in_transaction=True)

@@ -11,8 +11,11 @@ from tests.integration.lake.equality import assert_equal, execute
 from tests.running import sync_once
 
 import tailrace
+from tailrace.connector import _copying
 from tailrace.errors import GapError
+from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
+from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.kinds import source_of
@@ -78,3 +81,17 @@ def test_changes_that_the_source_has_lost_are_made_up_for_by_windows_when_that_i
     assert_equal(source, settings.lake, *TABLES)
     copies = [record.copy for record in LakeHome(settings.lake).tables.load().values()]
     assert copies == [2, 2]
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_table_that_is_large_is_copied_by_windows_from_the_start(
+    source: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch, *, is_large: bool
+) -> None:
+    """By its bytes, though it was never analyzed."""
+    monkeypatch.setattr(_copying, "WINDOWS_BYTES_MIN", 1 << (12 if is_large else 30))
+    assert sync_once(settings, source_of(source)) == dict.fromkeys(TABLES, TableState.LIVE)
+    assert_equal(source, settings.lake, *TABLES)
+    stored = format_named("delta").table(LakeHome(settings.lake).table_path(TableId("public", "a")))
+    version = stored.version()
+    assert version is not None
+    assert (version.number > 1) == is_large

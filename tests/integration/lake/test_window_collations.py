@@ -7,7 +7,6 @@ The embedded server has no ICU. These tests run where another one is installed: 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,18 +14,15 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
-from demo.embedded import EmbeddedPostgres
 from tests.doors.disturbed import DisturbedPostgres
 from tests.integration.lake.equality import assert_equal, execute
+from tests.postgres import installed_server
 from tests.running import running, sync_once
 
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 
-DEBIAN = Path("/usr/lib/postgresql")
-VERSION_MIN = 12
-"""The first that has collations under which texts that differ are equal."""
 SETUP = """
 create collation by_number (provider = icu, locale = 'en-u-kn-true');
 create collation any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
@@ -58,27 +54,17 @@ update pairs set a = 'RÔLE', v = 'second' where a = 'role' and b in (41, 53);
 """
 
 
-def servers() -> list[Path]:
-    """Folders of programs of servers that may have ICU, the newest first."""
-    named = os.environ.get("TAILRACE_POSTGRES_BIN")
-    installed = [each for each in DEBIAN.glob("*/bin") if each.parent.name.isdigit()]
-    installed.sort(key=lambda each: -int(each.parent.name))
-    return [Path(named)] if named else [each for each in installed if int(each.parent.name) >= VERSION_MIN]
-
-
 @pytest.fixture(scope="module")
 def with_icu() -> Iterator[str]:
     """A database of a server that has ICU."""
-    found = servers()
-    if not found:
-        pytest.skip("no Postgres with ICU is installed; TAILRACE_POSTGRES_BIN can name one")
-    with TemporaryDirectory(prefix="tailrace-") as folder:
-        server = EmbeddedPostgres(Path(folder) / "data")
-        server.bin_dir, server.version = found[0], int(found[0].parent.name)
-        with server, psycopg.connect(server.dsn()) as conn:
-            if conn.execute("select count(*) from pg_collation where collprovider = 'i'").fetchone() == (0,):
-                pytest.skip(f"the Postgres in {found[0]} has no ICU")
-            yield server.create_database("collated")
+    with (
+        TemporaryDirectory(prefix="tailrace-") as folder,
+        installed_server(Path(folder) / "data") as server,
+        psycopg.connect(server.dsn()) as conn,
+    ):
+        if conn.execute("select count(*) from pg_collation where collprovider = 'i'").fetchone() == (0,):
+            pytest.skip(f"the Postgres in {server.bin_dir} has no ICU")
+        yield server.create_database("collated")
 
 
 def test_keys_under_other_collations_are_copied_by_windows_also_while_they_change(

@@ -26,6 +26,7 @@ from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.snapshot import windows
 from tailrace.source.postgres import _connection
 from tailrace.source.postgres import source as postgres_source
 
@@ -39,7 +40,8 @@ insert into other select n, 'first' from generate_series(1, 40) n;
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> ConnectorSettings:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
+    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.2, window_rows=5, readers_max=1
     )

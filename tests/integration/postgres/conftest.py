@@ -1,36 +1,27 @@
-"""The oldest and the newest Postgres at hand."""
+"""A database of the server, emptied between tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
 from demo.embedded import EmbeddedPostgres
 
 from tailrace.source.postgres._connection import connect
+from tailrace.source.postgres.source import PostgresSource
 
 
-@pytest.fixture(scope="session", params=[16, 18])
-def server(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
-    """A server of each version, with `wal_level = logical`."""
-    if request.param == 18:
-        yield request.getfixturevalue("postgres")
-        return
-    # Not in pytest's own folder: the next pytest closes that to the system user Postgres runs as.
-    with (
-        TemporaryDirectory(prefix="tailrace-") as folder,
-        EmbeddedPostgres(Path(folder) / "data", version=request.param) as started,
-    ):
-        yield started
+@pytest.fixture(scope="session")
+def server(postgres: EmbeddedPostgres) -> EmbeddedPostgres:
+    """What these tests call the server that all share."""
+    return postgres
 
 
 @pytest.fixture
 def dsn(server: EmbeddedPostgres) -> Iterator[str]:
     """An empty database. It is emptied and used again, which takes a tenth of the time of a new one."""
-    address = server.create_database(f"source_{server.version}")
+    address = server.create_database("source")
     yield address
     with psycopg.connect(address, autocommit=True) as cleaner:
         empty(cleaner)
@@ -59,3 +50,8 @@ def empty(conn: psycopg.Connection) -> None:
 def conn(dsn: str) -> Iterator[psycopg.Connection]:
     with connect(dsn) as connection:
         yield connection
+
+
+@pytest.fixture
+def source(dsn: str) -> PostgresSource:
+    return PostgresSource(dsn)

@@ -92,7 +92,7 @@ def test_a_paused_capture_takes_nothing_keeps_its_connection_and_then_takes_all_
         insert(conn, 1)
         reaches_now(capture, source)
         capture.control.pause()
-        stood = capture.head
+        before = source.now().ordinal
         pid, since = walsender(conn, claim)
         # More than the network holds, so that the server has to wait with it.
         conn.execute("insert into t select i, repeat('large', 5000) from generate_series(2, 1000) i")
@@ -100,8 +100,8 @@ def test_a_paused_capture_takes_nothing_keeps_its_connection_and_then_takes_all_
         # Longer than the server waits for a sign of life.
         wait_until(lambda: (walsender(conn, claim)[1] - since).total_seconds() > 3)
         assert walsender(conn, claim)[0] == pid
-        assert capture.head.ordinal == stood.ordinal
-        assert capture.head.seq == stood.seq == 1
+        assert capture.head.ordinal <= before
+        assert capture.head.seq == 1
         capture.control.resume()
         reaches_now(capture, source)
         assert walsender(conn, claim)[0] == pid

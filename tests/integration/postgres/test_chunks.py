@@ -16,7 +16,7 @@ from tests.postgres import wait_until
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.change import row_schema
 from tailrace.source.postgres import _chunks as chunks
-from tailrace.source.postgres import _connection
+from tailrace.source.postgres import _connection, _copy_out
 from tailrace.source.postgres._catalog import TableInfo, list_tables, measured, schema_of
 
 
@@ -78,9 +78,9 @@ def test_null_and_empty_string_stay_apart_in_a_table_of_one_column(conn: psycopg
 def test_rows_larger_than_the_buffer_come_whole(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunks, "BUFFER_BYTES", 1 << 20)
+    monkeypatch.setattr(_copy_out, "PORTION_BYTES", 1 << 20)
     conn.execute("create table t (id int primary key, a text, b bytea)")
-    size = 2 * chunks.BUFFER_BYTES
+    size = 2 * _copy_out.PORTION_BYTES
     conn.execute(
         """insert into t select i, repeat('"', %(size)s), decode(repeat('00ff', %(size)s / 4), 'hex')
         from generate_series(1, 3) i""",
@@ -90,6 +90,39 @@ def test_rows_larger_than_the_buffer_come_whole(
         copied = copy(dsn, described(conn, "t"), snapshot)
     assert copied.column("a").to_pylist() == ['"' * size] * 3
     assert copied.column("b").to_pylist() == [b"\x00\xff" * (size // 4)] * 3
+
+
+def test_libpq_and_the_bare_socket_bring_the_same_rows(conn: psycopg.Connection) -> None:
+    conn.execute("set client_min_messages = notice")
+    conn.execute(
+        """create function told(i int) returns int language plpgsql as
+        $$begin if i % 1000 = 0 then raise notice E'row\\nd %', i; end if; return i; end$$"""
+    )
+    rows = "select null, told(i), repeat(E'\\nd', i % 7), i % 3 from generate_series(1, 20000) i"
+    statement = f"copy ({rows}) to stdout (format csv)".encode()
+    found = []
+    for read in (_copy_out._by_libpq, _copy_out._past_libpq):
+        portions = [(bytes(portion), count) for portion, count in read(conn, statement)]
+        lines = b"".join(portion for portion, _ in portions).replace(b"\n     ,", b"\n,").lstrip(b" ")
+        found.append((lines, sum(count for _, count in portions)))
+    assert found[0] == found[1]
+    assert conn.execute("select 1").fetchone() == (1,), "libpq is where it was"
+
+
+def test_an_error_among_the_rows_is_the_drivers(conn: psycopg.Connection) -> None:
+    statement = b"copy (select null, 1 / (9999 - i) from generate_series(1, 20000) i) to stdout (format csv)"
+    for read in (_copy_out._by_libpq, _copy_out._past_libpq):
+        with pytest.raises(psycopg.errors.DivisionByZero, match="division by zero") as caught:
+            list(read(conn, statement))
+        assert (caught.value.sqlstate, caught.value.diag.severity) == ("22012", "ERROR")
+        assert conn.execute("select 1").fetchone() == (1,)
+
+
+def test_a_connection_that_is_ended_among_the_rows_is_an_error(conn: psycopg.Connection, dsn: str) -> None:
+    ended = "pg_terminate_backend(pg_backend_pid())"
+    statement = f"copy (select null, case when i = 9999 then {ended} end from generate_series(1, 20000) i) to stdout"
+    with _connection.connect(dsn) as other, pytest.raises(psycopg.OperationalError):
+        list(_copy_out._past_libpq(other, f"{statement} (format csv)".encode()))
 
 
 def test_a_table_with_large_values_is_cut_by_its_whole_size(conn: psycopg.Connection) -> None:

@@ -12,11 +12,6 @@ from tailrace.source.door import SourceTable
 from tailrace.source.postgres.source import PostgresSource
 
 
-@pytest.fixture
-def source(dsn: str) -> PostgresSource:
-    return PostgresSource(dsn)
-
-
 def filtered(source: PostgresSource, table: SourceTable, condition: str) -> list[int]:
     with source.window() as point:
         chunks = source.key_chunks(point, table, (["3"], ["10"]), 2, 9)

@@ -108,6 +108,10 @@ PARTITIONS_HARMLESS = {
     "insert into t values (25, 25)",
     "a new subtree": "create table t3 partition of t for values from (20) to (30) partition by range (id); "
     "create table t31 partition of t3 for values from (0) to (100)",
+    "a new partition with rows after, in one transaction": "begin; create table t3 partition of t (d default 25) "
+    "for values from (20) to (30); savepoint s; insert into t values (25, 25); release savepoint s; commit",
+    "attached without rows in one transaction": "begin; create table t3 (like t including all); "
+    "alter table t attach partition t3 for values from (20) to (30); commit",
     "a column": "alter table t add x int",
 }
 PARTITIONS_DOUBTFUL = {
@@ -120,6 +124,24 @@ PARTITIONS_DOUBTFUL = {
     ),
     "attached in one transaction": (
         "begin; create table t3 (like t including all); insert into t3 values (20, 20); "
+        "alter table t attach partition t3 for values from (20) to (30); commit",
+        "attached with its rows",
+    ),
+    "filled in a sub-transaction and attached": (
+        "begin; create table t3 (like t including all); savepoint s; insert into t3 values (20, 20); "
+        "release savepoint s; alter table t attach partition t3 for values from (20) to (30); commit",
+        "attached with its rows",
+    ),
+    "filled by a block that catches errors and attached": (
+        "do $$ begin create table t3 (like t including all); "
+        "begin insert into t3 values (20, 20); exception when others then null; end; "
+        "alter table t attach partition t3 for values from (20) to (30); end $$",
+        "attached with its rows",
+    ),
+    "a subtree filled in a sub-transaction and attached": (
+        "begin; create table t3 (like t) partition by range (id); "
+        "create table t31 partition of t3 for values from (0) to (100); "
+        "savepoint s; insert into t3 values (20, 20); release savepoint s; "
         "alter table t attach partition t3 for values from (20) to (30); commit",
         "attached with its rows",
     ),

@@ -21,6 +21,8 @@ from tailrace.log._disk import Disk
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.source.door import Claim
+from tailrace.source.postgres import _capture, _receiver, _slot_holder
+from tailrace.source.postgres._slot import find_slot, why_lost
 from tailrace.source.postgres.source import PostgresSource
 
 T = TableId("public", "t")
@@ -155,6 +157,8 @@ def pair() -> Iterator[Pair]:
 
 
 def test_a_promoted_standby_with_our_slot_is_continued_from_and_nothing_is_missing(pair: Pair, tmp_path: Path) -> None:
+    if pair.primary.version < 17:
+        pytest.skip("failover slots came with Postgres 17")
     source = PostgresSource(pair.primary.dsn(), stream={"failover": True})
     claim = ready(source)
     with (
@@ -216,3 +220,62 @@ def test_a_promoted_standby_that_lacks_what_we_have_is_refused_with_the_repair(p
     assert isinstance(capture.error, GapError)
     assert "is on timeline 2, not 1: timeline 1 was left at " in capture.error.message
     assert "--snapshot-mode when_needed" in (capture.error.hint or "")
+
+
+def test_a_slot_that_was_not_read_for_too_long_is_told_so(tmp_path: Path) -> None:
+    with (
+        TemporaryDirectory(prefix="tailrace-") as folder,
+        EmbeddedPostgres(Path(folder) / "data", settings={"idle_replication_slot_timeout": "1s"}) as server,
+        psycopg.connect(server.dsn(), autocommit=True) as conn,
+    ):
+        conn.execute("create table t (id int primary key, body text)")
+        source = PostgresSource(server.dsn())
+        claim = ready(source)
+
+        def is_given_up() -> bool:
+            conn.execute("checkpoint")
+            return find_slot(conn, claim["slot"]).wal_status == "lost"  # type: ignore[union-attr]
+
+        wait_until(is_given_up, 30)
+        with pytest.raises(GapError, match="it was not read for longer than the server allows") as caught:
+            source.require_continuity(claim, source.now())
+        assert "idle_replication_slot_timeout" in (caught.value.hint or "")
+
+
+def test_a_reason_that_only_a_newer_server_knows_is_told_as_it_is() -> None:
+    assert why_lost("from_the_future")[0] == "the server's reason is from_the_future"
+
+
+def test_a_slot_that_another_process_reads_is_waited_for_until_that_process_is_sure_to_stay(
+    conn: psycopg.Connection, source: PostgresSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_slot_holder, "ALIVE_SECONDS", 1.0)
+    claim = ready(source)
+    with Capture(source, claim, tmp_path / "theirs") as theirs:
+        wait_until(lambda: theirs.is_streaming)
+        with Capture(source, claim, tmp_path / "ours") as ours:
+            wait_until(lambda: ours.has_ended, 30)
+        pid = walsender(conn, claim)[0]
+    assert f"slot {claim['slot']} is held by process {pid} of the server" in ours.reports[0]
+    assert ours.error is not None
+    assert "another reader of the slot" in ours.error.message
+    assert f"select pg_terminate_backend({pid});" in (ours.error.hint or "")
+
+
+def test_a_server_that_reads_a_long_transaction_of_other_tables_is_left_at_its_work(
+    conn: psycopg.Connection, source: PostgresSource, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_receiver, "SILENCE_SECONDS_MAX", 0.3)
+    ready_claim = ready(source)
+    # Without a time limit of its own the server says nothing while it reads.
+    silent = PostgresSource(f"{dsn}?options=-c%20wal_sender_timeout%3D0", stream={"is_streaming": False})
+    conn.execute("insert into busy select n, 'x' from generate_series(1, 400000) n")
+    insert(conn, 1)
+    asked: list[bool] = []
+    monkeypatch.setattr(_capture, "is_at_work", lambda *of: asked.append(_slot_holder.is_at_work(*of)) or asked[-1])
+    with Capture(silent, ready_claim, tmp_path / "log") as capture:
+        reaches_now(capture, source)
+        assert asked
+        assert all(asked)
+        assert capture.reports == [""]
+    assert ids(source, tmp_path / "log") == [1]

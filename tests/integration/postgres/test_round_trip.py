@@ -8,16 +8,24 @@ from pathlib import Path
 
 import psycopg
 import pyarrow as pa
+import pytest
 from demo.compare import lake_rows, source_rows
-from tests.integration.postgres.wal import Stream
+from tests.integration.postgres.capturing import Capture
+from tests.integration.postgres.playing import T, replayed
+from tests.integration.postgres.reading import described, walk
+from tests.postgres import wait_until
 
-from tailrace.model.change import row_schema
+from tailrace.changes.decoding import changes_here
+from tailrace.changes.ordering import in_order
+from tailrace.changes.tail import touched_shape
+from tailrace.log.reader import LogReader
+from tailrace.model.change import POS, SEQ, row_schema
 from tailrace.model.exact import EXACT, padded, together
 from tailrace.model.lake_types import is_limited
-from tailrace.source.postgres._catalog import list_tables, schema_of
-from tailrace.source.postgres._chunks import BlockChunk, read
+from tailrace.source.door import Claim
+from tailrace.source.postgres.source import PostgresSource
 
-ROWS = 120
+ROWS = 80
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "types.md"
 NEVER_STORED = {"pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list", "pg_brin_bloom_summary"}
 NEVER_STORED |= {"pg_brin_minmax_multi_summary"}
@@ -133,49 +141,183 @@ PLAIN: dict[str, Draw] = {
     "int4range": chosen("[1,5)", "empty", "(,)"),
     "tstzrange": chosen('["2024-01-01 00:00:00+00",infinity)', "empty"),
     "datemultirange": chosen("{}", "{[2024-01-01,2024-02-01)}"),
+    "tsrange": chosen("[2024-01-01 00:00,2024-01-02 12:00:00.5)", "(,-infinity]"),
+    "numrange": chosen("[1.0,1.00]", "(,1e40)"),
+    "int8range": chosen("[-9223372036854775808,5)"),
+    "daterange": chosen("[2024-01-01,)", "(-infinity,infinity)"),
+    "int4multirange": chosen("{[1,3),[5,8)}", "{}"),
+    "nummultirange": chosen("{[1.0,2.50],(3,)}"),
+    "tstzmultirange": chosen('{["2024-01-01 00:00:00+02","2024-01-02 00:00:00+02")}'),
+    "span": chosen("[1.5,)", "empty", "[-0,NaN]"),
     "mood": chosen("sad", "it's ok"),
     "pair": chosen('(1,"a,""b")', "(,)"),
+    "nested": chosen('("(1,""a b"")","{1,NULL}",2024-01-01)', "(,,infinity)"),
     "price": number(10, 2),
     "pg_lsn": chosen("16/B374D848"),
+    "cidr": chosen("10.0.0.0/8", "::/0"),
+    "macaddr8": chosen("08:00:2b:01:02:03:04:05"),
+    "line": chosen("{1,2,-3}"),
+    "lseg": chosen("[(0,0),(1,NaN)]"),
+    "path": chosen("((0,0),(1,1e300))", "[(0,0),(1,1)]"),
+    "polygon": chosen("((0,0),(1,1),(1,0))"),
+    "circle": chosen("<(1,2),3.5>"),
+    "tsquery": chosen("'fat' & ( 'rat' | !'cat':A ) <-> 'it''s'"),
+    "jsonpath": chosen("$.a[*] ? (@ > 1)", '$."x y"'),
+    '"char"': chosen("x", ",", "", '"'),
+    "name": chosen("a name", ""),
+    "int2vector": chosen("1 -2 3", ""),
+    "xid8": chosen("18446744073709551615"),
+    "pg_snapshot": chosen("10:20:10,14"),
+    "tid": chosen("(0,1)", "(4294967295,65535)"),
+    "regclass": chosen("public.t", 'elsewhere."Odd Name"', "pg_catalog.pg_class"),
+    "regtype": chosen("public.mood", "int4", "public.pair[]", "timestamptz"),
+    "regproc": chosen("elsewhere.twice", "pg_catalog.now"),
+    "regprocedure": chosen("elsewhere.twice(integer)", "pg_catalog.abs(double precision)"),
+    "regoperator": chosen("pg_catalog.+(integer,integer)"),
+    "regconfig": chosen("pg_catalog.simple"),
+    "regrole": chosen("postgres", "pg_monitor"),
+    "regnamespace": chosen("elsewhere", "public"),
 }
+ADDED: dict[str, dict[str, Draw]] = {
+    "hstore": {"elsewhere.hstore": chosen('a=>1,b=>NULL,"x y"=>"q\\"uote"', "")},
+    "citext": {"elsewhere.citext": words},
+    "ltree": {"elsewhere.ltree": chosen("Top.Science_1", ""), "elsewhere.lquery": chosen("*.a@|b*{1,2}")},
+    "cube": {"elsewhere.cube": chosen("(0,1e-30),(2,3)")},
+    "isn": {"elsewhere.isbn13": chosen("978-0-393-04002-9")},
+    "vector": {"elsewhere.vector(3)": chosen("[1,-0.5,1e-30]"), "elsewhere.sparsevec(4)": chosen("{1:1.5}/4")},
+    "postgis": {"elsewhere.geometry": chosen("POINT(1 2)", "SRID=4326;LINESTRING(0 0,1 1)")},
+}
+"""What extensions add, each in the schema `elsewhere`."""
 DEFINITIONS = """
 create type mood as enum ('sad', 'it''s ok');
 create type pair as (x int, y text);
+create type nested as (p pair, n int[], d date);
+create type span as range (subtype = float8);
 create domain price as numeric(10, 2);
+create schema elsewhere;
+create table elsewhere."Odd Name" ();
+create function elsewhere.twice(int) returns int return $1 * 2;
 """
 
 
+@pytest.fixture
+def draws(conn: psycopg.Connection) -> dict[str, Draw]:
+    """The types that this server has, each with its values."""
+    conn.execute(DEFINITIONS)
+    available = {name for (name,) in conn.execute("select name from pg_available_extensions")}
+    found = dict(PLAIN)
+    for extension, types in ADDED.items():
+        if extension in available:
+            conn.execute(f"create extension {extension} schema elsewhere")
+            found |= types
+    if has_xml(conn):
+        found["xml"] = chosen('<a b="1">&lt;ä</a>', "text", "")
+    # The elements of an array of boxes are not separated by commas.
+    return found | {f"{name}[]": listed(draw) for name, draw in found.items() if name != "box"}
+
+
+def has_xml(conn: psycopg.Connection) -> bool:
+    try:
+        conn.execute("select '<a/>'::xml")
+    except psycopg.errors.FeatureNotSupported:
+        return False
+    return True
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    """Its seed is printed where the test fails."""
+    seed = random.getrandbits(32)
+    print(f"seed {seed}")
+    return random.Random(seed)
+
+
+def claimed(source: PostgresSource) -> Claim:
+    made = source.claim(None)
+    source.prepare(made, [T], None)
+    return made
+
+
+def captured(source: PostgresSource, claim: Claim, log: Path) -> pa.Table:
+    """Everything that happened, as the server's walsender sent it."""
+    with Capture(source, claim, log) as capture:
+        now = source.now().ordinal
+        wait_until(lambda: capture.is_streaming and capture.head.ordinal >= now, 60)
+    reader = LogReader(log)
+    shape = touched_shape(reader, T, (0, reader.head.seq), source.decode)
+    assert shape is not None
+    return in_order(changes_here(reader, 0, reader.head.seq, shape), (SEQ, POS))
+
+
+def copied(source: PostgresSource) -> pa.Table:
+    """The table as the first copy reads it."""
+    table = described(source)
+    with source.snapshot() as point:
+        batches = [
+            each for chunk in source.chunks(table, 1 << 20) for each in source.read_chunk(point, chunk, table.schema)
+        ]
+    return together(batches, row_schema(table.schema))
+
+
 def test_random_values_of_every_type_are_alike_by_copy_and_stream_and_the_servers_own(
-    conn: psycopg.Connection, dsn: str
+    conn: psycopg.Connection, source: PostgresSource, draws: dict[str, Draw], rng: random.Random, tmp_path: Path
 ) -> None:
-    rng = random.Random(11)
-    draws = PLAIN | {f"{name}[]": listed(draw) for name, draw in PLAIN.items() if name != "box"}
     columns = ", ".join(f"c{place} {name}" for place, name in enumerate(draws))
-    conn.execute(f"{DEFINITIONS} create table t (id int primary key, {columns})")
-    stream = Stream(conn, "t")
+    conn.execute(f"create table t (id int primary key, {columns})")
+    claim = claimed(source)
     places = ", ".join(f"%s::text::{name}" for name in draws)
     for row in range(ROWS):
         values = [None if rng.random() < 0.1 else fitted(name, draw(rng)) for name, draw in draws.items()]
         conn.execute(f"insert into t values ({row}, {places})", values)
-    streamed = pa.Table.from_batches([stream.changes("t")])
-    stream.close()
-    (info,) = list_tables(conn, ["t"])
-    schema = schema_of(info)
-    streamed = padded(streamed).select([*schema.names, EXACT])
-    with psycopg.connect(dsn) as holder:
-        holder.execute("set transaction isolation level repeatable read")
-        (exported,) = holder.execute("select pg_export_snapshot()").fetchone() or ()
-        copied = together(list(read(dsn, exported, BlockChunk(info.table), schema)), row_schema(schema))
-    copied = padded(copied).sort_by("id").select(streamed.column_names)
-    assert copied.schema == streamed.schema
-    assert repr(copied.to_pylist()) == repr(streamed.to_pylist())
-    wanted = sorted(source_rows(conn, "t", streamed.schema), key=lambda row: int(row[0]))
+    schema = described(source).schema
+    streamed = padded(captured(source, claim, tmp_path / "log")).select([*schema.names, EXACT])
+    by_copy = padded(copied(source)).sort_by("id").select(streamed.column_names)
+    assert by_copy.schema == streamed.schema
+    for name in streamed.column_names:
+        assert repr(by_copy[name].to_pylist()) == repr(streamed[name].to_pylist()), name
+    conn.execute("set search_path = pg_catalog")
+    wanted = sorted(source_rows(conn, "public.t", streamed.schema), key=lambda row: int(row[0]))
     found = lake_rows(streamed)
     for place, column in enumerate(schema.columns):
         assert [row[place] for row in found] == [row[place] for row in wanted], column.source_type
     kept = {name for texts in streamed.column(EXACT).to_pylist() for name, _ in texts or ()}
     unmet = [c.source_type for c in schema.columns if is_limited(c.type) and c.name not in kept]
     assert unmet == ["numeric(38,38)"], "every other type that can have such a value has had one"
+
+
+def test_names_of_objects_are_alike_in_a_window_of_keys_that_are_compared_elsewhere(
+    conn: psycopg.Connection, source: PostgresSource, tmp_path: Path
+) -> None:
+    conn.execute(
+        "create schema elsewhere; create type elsewhere.size as enum ('s', 'm'); create table elsewhere.thing ()"
+    )
+    conn.execute("create table t (id elsewhere.size primary key, named regclass)")
+    claim = claimed(source)
+    conn.execute("insert into t values ('s', 'elsewhere.thing'), ('m', 'public.t')")
+    streamed = captured(source, claim, tmp_path / "log").select(["id", "named"]).to_pylist()
+    assert streamed == [{"id": "s", "named": "elsewhere.thing"}, {"id": "m", "named": "public.t"}]
+    assert walk(source, described(source), 1, 1).to_pylist() == streamed
+
+
+def test_a_key_of_citext_is_one_key_while_the_source_says_so(
+    conn: psycopg.Connection, source: PostgresSource, rng: random.Random, tmp_path: Path
+) -> None:
+    if conn.execute("select from pg_available_extensions where name = 'citext'").fetchone() is None:
+        pytest.skip("this server does not have the extension citext")
+    conn.execute("create extension citext; create table t (id citext primary key, n int)")
+    claim = claimed(source)
+    for number in range(60):
+        key, other = (rng.choice(["a", "A", "ß", "SS", "é", "É", "Ab", "aB"]) for _ in range(2))
+        statements = [
+            "insert into t values (%(key)s, %(n)s) on conflict (id) do update set id = excluded.id, n = excluded.n",
+            "update t set id = %(other)s where id = %(key)s and not exists (select from t where id = %(other)s)",
+            "delete from t where id = %(key)s",
+        ]
+        conn.execute(rng.choice(statements), {"key": key, "other": other, "n": number})
+    captured(source, claim, tmp_path / "log")
+    rows = conn.execute("select id, n from t").fetchall()
+    assert replayed(source, tmp_path / "log", T) == {key: {"id": key, "n": n} for key, n in rows}
+    assert sorted(walk(source, described(source), 2, 1)["id"].to_pylist()) == sorted(key for key, _ in rows)
 
 
 def fitted(declared: str, text: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 
-from tailrace.errors import DefiniteError, GapError, TransientError
+from tailrace.errors import DefiniteError, GapError
 from tailrace.model.position import START
 from tailrace.model.table import TableId
 from tailrace.source.door import SourceTable
@@ -19,11 +20,6 @@ from tailrace.source.postgres.source import PostgresSource
 
 T, U = TableId("public", "t"), TableId("public", "u")
 TWO_TABLES = "create table t (id int primary key, n int); create table u (id int primary key, n int)"
-
-
-@pytest.fixture
-def source(dsn: str) -> PostgresSource:
-    return PostgresSource(dsn)
 
 
 @pytest.fixture
@@ -204,6 +200,22 @@ def test_a_described_table_that_is_gone_is_missing(conn: psycopg.Connection, sou
     assert "unlogged" in (problem_of(source.describe([U])[U]) or "")
 
 
+def test_a_table_that_was_never_analyzed_has_estimates_all_the_same_and_no_one_waits_for_a_lock(
+    conn: psycopg.Connection, dsn: str, source: PostgresSource
+) -> None:
+    conn.execute("create table t (id int primary key, v text) with (autovacuum_enabled = off)")
+    with psycopg.connect(dsn, autocommit=True) as other:
+        other.execute("insert into t select n, repeat('x', 100) from generate_series(1, 5000) n")
+    found = source.describe([T])[T]
+    assert 2500 <= found.rows_estimated <= 10_000
+    assert 100 <= (found.row_bytes_estimated or 0) <= 300
+    with psycopg.connect(dsn) as locker:
+        locker.execute("lock table t")
+        begun = time.monotonic()
+        assert source.describe([T])[T].row_bytes_estimated is None
+        assert time.monotonic() - begun < 2
+
+
 def test_prepare_makes_what_is_missing_and_nothing_twice(conn: psycopg.Connection, source: PostgresSource) -> None:
     conn.execute(TWO_TABLES)
     claim = source.claim(None)
@@ -361,37 +373,7 @@ def test_a_gap_after_the_position_to_resume_from_is_never_passed_over(
     assert slots(conn) == [claim["slot"]]
 
 
-def test_now_survives_a_broken_connection_and_lag_is_unknown_without_a_server(
-    conn: psycopg.Connection, source: PostgresSource
-) -> None:
-    first = source.now()
-    others = "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database()"
-    conn.execute(f"{others} and pid <> pg_backend_pid() and backend_type = 'client backend'")
-    conn.execute("create table t (id int)")
-    assert source.now() > first
-    lag = source.lag_bytes(first.ordinal)
-    assert lag is not None
-    assert lag > 0
-    assert source.lag_bytes(source.now().ordinal + (1 << 40)) == 0
-    nowhere = PostgresSource("postgresql://postgres@127.0.0.1:1/nowhere")
-    assert nowhere.lag_bytes(0) is None
-    with pytest.raises(TransientError):
-        nowhere.now()
-
-
 def test_examining_finds_what_stands_in_the_way(conn: psycopg.Connection, source: PostgresSource) -> None:
     conn.execute('create table t (id int primary key, a int, "A" int); create table "T" (id int)')
     failed = [check.found for check in source.examine([], []) if check.ok is False]
     assert failed == ["table public.T has no primary key", "columns a and A of table public.t differ only in case"]
-
-
-def test_decoding_travels_to_other_processes_by_its_name() -> None:
-    assert pickle.loads(pickle.dumps(PostgresSource.decode)) is PostgresSource.decode
-
-
-def test_a_position_is_written_as_postgres_writes_it() -> None:
-    position = PostgresSource.parse("16/B374D848")
-    assert (position.ordinal, PostgresSource.format(position)) == (0x16_B374D848, "16/B374D848")
-    assert PostgresSource.shown_up_to(position) == 0x16_B374D847
-    with pytest.raises(ValueError, match="not an LSN"):
-        PostgresSource.parse("sixteen")

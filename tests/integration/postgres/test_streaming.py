@@ -25,15 +25,24 @@ from tailrace.model.kind import Kind
 from tailrace.source.door import Claim
 from tailrace.source.postgres.source import PostgresSource
 
-AT_ONCE = "?options=-c%20logical_decoding_work_mem%3D64kB%20-c%20debug_logical_replication_streaming%3Dimmediate"
-"""Every change is streamed as soon as the server has read it."""
+SOON = "?options=-c%20logical_decoding_work_mem%3D64kB"
+AT_ONCE = f"{SOON}%20-c%20debug_logical_replication_streaming%3Dimmediate"
+"""Every change is streamed as soon as the server has read it: from Postgres 16 on."""
 PROTOCOLS = [2, 4]
+
+
+@pytest.fixture
+def at_once(conn: psycopg.Connection) -> None:
+    """For a test of what the server sends of a small open transaction."""
+    if conn.info.server_version < 160000:
+        pytest.skip("before Postgres 16, only large transactions are streamed")
 
 
 @pytest.fixture(params=PROTOCOLS)
 def source(conn: psycopg.Connection, dsn: str, request: pytest.FixtureRequest) -> PostgresSource:
     conn.execute("create table t (id int primary key, body text); create table u (id int primary key, body text)")
-    return PostgresSource(f"{dsn}{AT_ONCE}", stream={"protocol_max": request.param})
+    how = AT_ONCE if conn.info.server_version >= 160000 else SOON
+    return PostgresSource(f"{dsn}{how}", stream={"protocol_max": request.param})
 
 
 @pytest.fixture
@@ -60,6 +69,7 @@ def streamed(log: Path) -> list[bool]:
     return list(reader.transactions(0, reader.head.seq)["streamed"].to_pylist())
 
 
+@pytest.mark.usefixtures("at_once")
 def test_changes_are_in_the_log_before_their_commit_and_readers_see_them_after_it(
     conn: psycopg.Connection, dsn: str, source: PostgresSource, capture: Capture
 ) -> None:
@@ -73,6 +83,7 @@ def test_changes_are_in_the_log_before_their_commit_and_readers_see_them_after_i
     assert_same(conn, source, capture.log)
 
 
+@pytest.mark.usefixtures("at_once")
 def test_what_is_rolled_back_as_a_whole_or_in_part_is_not_played_back(
     conn: psycopg.Connection, source: PostgresSource, capture: Capture
 ) -> None:
@@ -173,6 +184,7 @@ def act_at_random(sessions: Sequence[psycopg.Connection], chance: random.Random)
             session.rollback()
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("seed", range(3))
 def test_sessions_that_do_anything_at_once_are_played_back_as_they_committed(
     conn: psycopg.Connection, dsn: str, source: PostgresSource, capture: Capture, seed: int
@@ -185,6 +197,23 @@ def test_sessions_that_do_anything_at_once_are_played_back_as_they_committed(
     assert any(streamed(capture.log))
 
 
+@pytest.mark.parametrize("protocol", [1, 3])
+def test_sessions_that_do_anything_at_once_are_played_back_alike_by_the_other_protocols(
+    conn: psycopg.Connection, dsn: str, tmp_path: Path, protocol: int
+) -> None:
+    conn.execute("create table t (id int primary key, body text); create table u (id int primary key, body text)")
+    source = PostgresSource(f"{dsn}{AT_ONCE}", stream={"protocol_max": protocol})
+    claim = source.claim(None)
+    source.prepare(claim, [T, U], None)
+    with Capture(source, claim, tmp_path / "log") as capture:
+        wait_until(lambda: capture.is_streaming)
+        with ExitStack() as stack:
+            act_at_random([stack.enter_context(psycopg.connect(dsn)) for _ in range(4)], random.Random(protocol))
+        reaches_now(capture, source)
+    assert_same(conn, source, tmp_path / "log")
+    assert any(streamed(tmp_path / "log")) == (protocol > 1)
+
+
 def cut_off(conn: psycopg.Connection, slot: str) -> None:
     found = conn.execute("select active_pid from pg_replication_slots where slot_name = %s", [slot]).fetchone()
     assert found is not None
@@ -195,6 +224,7 @@ def restart(capture: Capture, source: PostgresSource, claim: Claim) -> Capture:
     return Capture(source, claim, capture.log)
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("how", ["connection", "process"])
 def test_an_open_transaction_that_is_sent_again_after_a_cut_is_there_once(
     conn: psycopg.Connection, dsn: str, source: PostgresSource, claim: Claim, tmp_path: Path, how: str
@@ -287,6 +317,8 @@ def test_logical_messages_are_kept_with_their_transaction_or_alone(
 def test_changes_of_another_origin_are_left_out_when_asked_for(
     conn: psycopg.Connection, dsn: str, tmp_path: Path
 ) -> None:
+    if conn.info.server_version < 160000:
+        pytest.skip("origins came with Postgres 16")
     conn.execute("create table t (id int primary key, body text); create table u (id int primary key, body text)")
     source = PostgresSource(dsn, stream={"origin": "none"})
     claim = source.claim(None)
@@ -304,6 +336,7 @@ def test_changes_of_another_origin_are_left_out_when_asked_for(
     assert replayed(source, tmp_path / "log", T).keys() == {2}
 
 
+@pytest.mark.usefixtures("at_once")
 def test_an_open_transaction_that_would_fill_the_log_waits_at_the_server_and_the_others_are_taken(
     conn: psycopg.Connection, dsn: str, tmp_path: Path
 ) -> None:

@@ -43,11 +43,6 @@ class Patience:
 
 
 @pytest.fixture
-def source(dsn: str) -> PostgresSource:
-    return PostgresSource(dsn)
-
-
-@pytest.fixture
 def blocker(conn: psycopg.Connection, dsn: str) -> Iterator[psycopg.Connection]:
     """A session that has written and not committed."""
     conn.execute(WRITTEN)

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
-import pytest
 from demo.embedded import EmbeddedPostgres
 from tests.integration.postgres.capturing import Capture
 from tests.integration.postgres.reading import described, read
@@ -28,10 +27,10 @@ from tailrace.source.postgres.source import PostgresSource
 
 
 @contextmanager
-def server_of_its_own(version: int = 18, **settings: str) -> Iterator[EmbeddedPostgres]:
+def server_of_its_own(**settings: str) -> Iterator[EmbeddedPostgres]:
     with (
         TemporaryDirectory(prefix="tailrace-") as folder,
-        EmbeddedPostgres(Path(folder) / "data", version, settings) as server,
+        EmbeddedPostgres(Path(folder) / "data", settings=settings) as server,
     ):
         yield server
 
@@ -138,10 +137,9 @@ def standby_of(primary: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
             yield standby
 
 
-@pytest.mark.parametrize("version", [16, 18])
-def test_a_transaction_that_is_open_on_the_primary_is_unseen_in_a_state_of_its_standby(version: int) -> None:
+def test_a_transaction_that_is_open_on_the_primary_is_unseen_in_a_state_of_its_standby() -> None:
     with (
-        server_of_its_own(version) as primary,
+        server_of_its_own() as primary,
         captured(primary.dsn()) as (conn, source, capture),
         standby_of(primary) as server,
         psycopg.connect(primary.dsn()) as older,

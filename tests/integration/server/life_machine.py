@@ -1,9 +1,9 @@
 """A server and its connectors under any sequence of orders and crashes, next to a model that knows only what was asked.
 
-Everything is real: `tailrace serve` in a process of its own, its capture processes, Postgres. What is killed is killed
-with SIGKILL. The model keeps the target, the configuration and the rows that were written; after each step the server
-must show the first two, and at the end each lake must equal its source. Beside the connector that is driven there is
-one that no one touches: it must not notice.
+Everything is real: `tailrace serve` in a process of its own, its capture processes, Postgres, and Spark's JVM where it
+runs. What is killed is killed with SIGKILL. The model keeps the target, the configuration, how often the offsets were
+edited and the rows that were written; after each step the server must show the first three, and at the end each lake
+must equal its source. Beside the connector that is driven there is one that no one touches: it must not notice.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import psutil
+import psycopg
 from demo.embedded import EmbeddedPostgres
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -30,19 +31,17 @@ from tailrace.model.table_state import TableState
 DRIVEN, QUIET = "driven", "quiet"
 CAPTURE_KILLS_MAX = 3
 """More within a minute are a definite error, by design."""
-SHOWN = {
-    "RUNNING": {"RUNNING", "UNASSIGNED", "RESTARTING", "FAILED"},
-    "PAUSED": {"PAUSED", "RUNNING", "UNASSIGNED", "RESTARTING", "FAILED"},
-    "STOPPED": {"STOPPED", "RUNNING", "UNASSIGNED", "RESTARTING", "FAILED"},
-}
-"""What may be shown on the way to a target."""
+ON_THE_WAY = {"RUNNING", "UNASSIGNED", "RESTARTING"}
+"""What may be shown besides a target itself. Nothing that is done here makes a connector fail."""
+DONE, REFUSED = 200, 400
 WAIT_SECONDS = 120.0
 
 
 class LifeMachine(RuleBasedStateMachine):
-    """One server, two connectors. `postgres` is set by the test."""
+    """One server, two connectors. `postgres` is set by the test, and whether Spark is started too."""
 
     postgres: EmbeddedPostgres
+    with_spark = False
     database_number = 0
 
     @initialize()
@@ -59,6 +58,7 @@ class LifeMachine(RuleBasedStateMachine):
         self.server.create(DRIVEN, self.config)
         self.server.create(QUIET, config_for(self.dsns[QUIET], lake_path=str(self.home / "quiet-lake")))
         self.target, self.rows, self.kills, self.exists = "RUNNING", 0, 0, True
+        self.edits, self.disturbed = 0, False
         self.server.wait_for(QUIET, "RUNNING", WAIT_SECONDS)
 
     def _serve(self) -> Process:
@@ -95,16 +95,69 @@ class LifeMachine(RuleBasedStateMachine):
         self.server.ask("PUT", f"/connectors/{DRIVEN}/config", self.config, 200)
 
     @precondition(lambda self: self.exists)
+    @rule(readers=st.none() | st.integers(1, 9), is_late=st.booleans())
+    def patch(self, readers: int | None, is_late: bool) -> None:
+        """An editor who has seen an older configuration changes nothing."""
+        path = f"/connectors/{DRIVEN}/config"
+        tag = '"0"' if is_late else self.server.http.get(path).headers["etag"]
+        change = {"readers.max": None if readers is None else str(readers)}
+        answer = self.server.http.patch(path, json=change, headers={"if-match": tag})
+        assert answer.status_code == (409 if is_late else 200), answer.text
+        if not is_late:
+            kept = {name: value for name, value in self.config.items() if name != "readers.max"}
+            self.config = kept | {name: value for name, value in change.items() if value is not None}
+
+    @precondition(lambda self: self.exists)
     @rule()
-    def edit_offsets(self) -> None:
-        """Refused unless it is stopped; reset when it is."""
+    def reset_offsets(self) -> None:
+        self._edit("DELETE", "", None)
+
+    @precondition(lambda self: self.exists)
+    @rule(writes=st.integers(0, 3))
+    def set_offsets_forward(self, writes: int) -> None:
+        """What is skipped is copied: the end shows it."""
+        for _ in range(writes):
+            self.write()
+        self._set_offsets(wal_end(self.dsns[DRIVEN]))
+
+    @precondition(lambda self: self.exists)
+    @rule()
+    def set_offsets_to_what_is_shown(self) -> None:
+        self._edit("PATCH", "", self.server.ask("GET", f"/connectors/{DRIVEN}/offsets"), (DONE, REFUSED))
+
+    @precondition(lambda self: self.exists)
+    @rule(bytes_back=st.sampled_from([1, 1000, 100_000]))
+    def set_offsets_back(self, bytes_back: int) -> None:
+        """As far as the slot has it still; refused where it has not."""
+        shown = self.server.ask("GET", f"/connectors/{DRIVEN}/offsets")["offsets"]
+        if shown and shown[0]["offset"].get("lsn"):
+            self._set_offsets(max(1, shown[0]["offset"]["lsn"] - bytes_back), (DONE, REFUSED))
+
+    @precondition(lambda self: self.exists)
+    @rule()
+    def undo_an_edit(self) -> None:
+        self._edit("POST", "/undo", None, (DONE, REFUSED))
+
+    def _set_offsets(self, lsn: int, answers: tuple[int, ...] = (DONE,)) -> None:
+        entry = {"partition": {"server": DRIVEN}, "offset": {"lsn": lsn}}
+        self._edit("PATCH", "", {"offsets": [entry]}, answers)
+
+    def _edit(self, method: str, path: str, body: Any, answers: tuple[int, ...] = (DONE,)) -> None:
+        """Refused unless it is stopped; made when it is. A dry run before it leaves no trace."""
         before = self.server.status(DRIVEN)["connector"]["state"]
-        has_lake = LakeHome(self.home / "driven-lake").source() is not None
-        answer = self.server.http.delete(f"/connectors/{DRIVEN}/offsets")
+        has_lake = self._has_lake()
+        address = f"/connectors/{DRIVEN}/offsets{path}"
+        assert self.server.http.request(method, f"{address}?dry_run=true", json=body).status_code < 500
+        answer = self.server.http.request(method, address, json=body)
         if before == "STOPPED" and has_lake:
-            assert answer.status_code == 200, answer.text
+            assert answer.status_code in answers, answer.text
         elif self.target != "STOPPED":
             assert answer.status_code == 409, answer.text
+        assert answer.status_code in (200, 400, 409), answer.text
+        self.edits += answer.status_code == DONE
+
+    def _has_lake(self) -> bool:
+        return LakeHome(self.home / "driven-lake").source() is not None
 
     @precondition(lambda self: self.exists)
     @rule()
@@ -132,19 +185,46 @@ class LifeMachine(RuleBasedStateMachine):
         self.server_stack.close()
         self.server = self._serve()
 
+    @rule(is_polite=st.booleans())
+    def restart_postgres(self, is_polite: bool) -> None:
+        self.disturbed = True
+        if is_polite:
+            self.postgres.restart()
+        else:
+            self.postgres.kill()
+            self.postgres.start()
+
+    @precondition(lambda self: self.with_spark)
+    @rule()
+    def ask_spark(self) -> None:
+        """Which starts it. A lake that is not there yet, and a table that is being copied, are no answer."""
+        body = {"connector": QUIET, "sql": "select count(*) from t", "engine": "spark", "seconds_max": 300}
+        self.server.ask("POST", "/query", body, (200, 400, 409), timeout=400)
+
+    @precondition(lambda self: self.with_spark)
+    @rule()
+    def kill_the_jvm(self) -> None:
+        for each in psutil.Process(self.server.process.pid).children(recursive=True):
+            if each.name() == "java":
+                each.kill()
+                psutil.wait_procs([each], 30)
+
     @invariant()
     def nothing_is_forgotten(self) -> None:
         if not hasattr(self, "server"):
             return
         assert self.server.ask("GET", "/connectors") == sorted([QUIET, *([DRIVEN] if self.exists else [])])
-        quiet = self.server.status(QUIET)["connector"]["state"]
-        assert quiet in ("RUNNING", "UNASSIGNED"), quiet
+        quiet = self.server.status(QUIET)["connector"]
+        assert quiet["state"] in ON_THE_WAY, quiet
+        assert self.disturbed or "trace" not in quiet, quiet
         if self.exists:
             shown = self.server.ask("GET", f"/connectors/{DRIVEN}/config")
             assert shown == self.config | {"name": DRIVEN}
             status = self.server.status(DRIVEN)
-            assert status["connector"]["state"] in SHOWN[self.target], (self.target, status)
-            assert "trace" not in status["connector"], status
+            assert status["connector"]["state"] in {self.target} | ON_THE_WAY, (self.target, status)
+            assert self.disturbed or "trace" not in status["connector"], status
+            history = self.server.ask("GET", f"/connectors/{DRIVEN}/offsets/history")
+            assert [each["version"] for each in history] == list(range(1, self.edits + 1))
 
     def teardown(self) -> None:
         if not hasattr(self, "server"):
@@ -169,6 +249,12 @@ class LifeMachine(RuleBasedStateMachine):
             self.stack.close()
             for name in self.names.values():
                 self.postgres.drop_database(name)
+
+
+def wal_end(dsn: str) -> int:
+    with psycopg.connect(dsn) as conn:
+        (found,) = conn.execute("select pg_current_wal_insert_lsn() - '0/0'").fetchone() or (0,)
+    return int(found)
 
 
 def _command(child: psutil.Process) -> str:

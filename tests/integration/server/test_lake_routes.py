@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,12 +16,15 @@ from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
 from tests.serving import Served, config_for, serving
 
+from tailrace.server.api.parts import LISTENERS_MAX
+
 SCRIPT = """
 create table t (id int primary key, v text, n numeric, b bytea, f float8, at timestamptz, a int[]);
 insert into t values (1, 'one', 1.50, '\\x00ff', 'NaN', '2024-05-06 07:08:09+00', '{1,2}'), (2, 'two', null, null, 1.5,
   null, null);
 create table large (id int primary key);
 insert into large select generate_series(1, 20000);
+create table "a/b/resync" (id int primary key);
 """
 
 
@@ -31,7 +36,7 @@ def shop(postgres: EmbeddedPostgres) -> Iterator[tuple[Served, str]]:
     with TemporaryDirectory(prefix="tailrace-home-") as home, serving(Path(home)) as server:
         server.create("shop", config_for(dsn))
         server.create("idle", config_for(dsn), initial_state="STOPPED")
-        wait_until(lambda: len(server.ask("GET", "/connectors/shop/tables")) == 2, 60)
+        wait_until(lambda: len(server.ask("GET", "/connectors/shop/tables")) == 3, 60)
         wait_until(lambda: {t["state"] for t in server.ask("GET", "/connectors/shop/tables")} == {"live"}, 60)
         yield server, dsn
         server.ask("DELETE", "/connectors/shop?drop_source=true", status=204)
@@ -70,6 +75,17 @@ def test_a_query_takes_no_more_than_it_may(shop: tuple[Served, str]) -> None:
     huge = query(server, "select repeat('x', 1000000) from range(60)", rows_max=100)
     assert huge["is_cut_short"]
     assert len(huge["rows"]) < 40  # type: ignore[arg-type]
+
+
+def test_four_queries_run_at_once_and_a_fifth_is_told_to_wait(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    slow = "select count(*) from range(100000000000) a where a.range % 7 = 3"
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(query, server, slow, 408, seconds_max=2) for _ in range(4)]
+        ask = {"connector": "shop", "sql": "select 1"}
+        wait_until(lambda: server.http.post("/query", json=ask).status_code == 429, 10)
+        assert all("longer than 2 s" in str(each.result()["message"]) for each in running)
+    assert query(server, "select 1")["rows"] == [[1]]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +158,19 @@ def test_tables_and_their_shapes_are_shown_and_one_is_copied_again(shop: tuple[S
     assert server.ask("GET", "/connectors/idle/tables") == []
 
 
+@pytest.mark.parametrize("name", ["public.a%2Fb%2Fresync", "public.a/b/resync", "a%2fb%2fresync"])
+def test_a_table_with_a_slash_in_its_name_is_reached(shop: tuple[Served, str], name: str) -> None:
+    server, _ = shop
+    path = f"/connectors/shop/tables/{name}"
+    before = server.ask("GET", path)
+    assert before["table"] == "public.a/b/resync"
+    server.ask("POST", f"{path}/resync", status=202)
+    wait_until(lambda: server.ask("GET", path)["copies"] > before["copies"], 60)
+    wait_until(lambda: server.ask("GET", path)["state"] == "live", 60)
+    server.ask("GET", f"{path}/nope", status=404)
+    server.ask("POST", path, status=404)
+
+
 def test_signals_and_copies_are_asked_for_and_followed(shop: tuple[Served, str]) -> None:
     server, _ = shop
     sent = server.ask("POST", "/connectors/shop/signals", {"type": "log", "data": {"message": "m"}, "id": "s1"}, 202)
@@ -196,6 +225,27 @@ def test_events_are_sent_as_they_happen(shop: tuple[Served, str]) -> None:
     execute(dsn, "delete from t where id = 7")
 
 
+def test_only_so_many_listen_at_once_and_each_leaves_its_place(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    with ExitStack() as stack:
+        for _ in range(LISTENERS_MAX):
+            answer = stack.enter_context(server.http.stream("GET", "/connectors/shop/events"))
+            assert answer.status_code == 200
+        server.ask("GET", "/events", status=429)
+    wait_until(lambda: server.supervisor.hub.listeners == 0, 30)
+    with server.http.stream("GET", "/events") as answer:
+        assert answer.status_code == 200
+
+
+def test_a_body_whose_length_is_not_told_is_refused_where_it_becomes_too_long(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    config = json.dumps({"name": "long", "config": {}}).encode()
+    parts = (each for each in (config, *[b" " * 65536] * 20))
+    headers = {"content-type": "application/json"}
+    assert server.ask("POST", "/connectors", content=parts, headers=headers, status=413)["error_code"] == 413
+    assert server.http.get("/connectors/long").status_code == 404
+
+
 def test_figures_and_health_say_whether_it_progresses(shop: tuple[Served, str]) -> None:
     server, dsn = shop
     execute(dsn, "insert into large select generate_series(30000, 30010)")
@@ -207,7 +257,7 @@ def test_figures_and_health_say_whether_it_progresses(shop: tuple[Served, str]) 
         'tailrace_connector_state{connector="idle",state="STOPPED"} 1.0',
         'tailrace_progressing{connector="shop"} 1.0',
         'tailrace_lag_seconds{connector="shop"} 0.0',
-        'tailrace_tables{connector="shop",state="live"} 2.0',
+        'tailrace_tables{connector="shop",state="live"} 3.0',
         'tailrace_publish_seconds_bucket{connector="shop",le="+Inf"}',
         "process_resident_memory_bytes",
     ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from demo.embedded import EmbeddedPostgres
 from hypothesis import HealthCheck, Phase, settings
@@ -9,12 +11,22 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.integration.server.life_machine import LifeMachine
 
 
-def search(postgres: EmbeddedPostgres, examples: int, steps: int) -> None:
-    LifeMachine.postgres = postgres
+class WithSpark(LifeMachine):
+    """Spark runs too, and dies."""
+
+    with_spark = True
+
+
+EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "25"))
+"""Of a proof; each takes a minute."""
+
+
+def search(machine: type[LifeMachine], postgres: EmbeddedPostgres, examples: int, steps: int) -> None:
+    machine.postgres = postgres
     # To shrink an example takes as long as to find it, and each step counts seconds.
     phases = [Phase.generate]
     run_state_machine_as_test(
-        LifeMachine,
+        machine,
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
@@ -25,7 +37,12 @@ def search(postgres: EmbeddedPostgres, examples: int, steps: int) -> None:
     )
 
 
+@pytest.mark.timeout(300)
+def test_some_lives_with_crashes_lose_nothing(postgres: EmbeddedPostgres) -> None:
+    search(LifeMachine, postgres, examples=2, steps=8)
+
+
 @pytest.mark.proof
 @pytest.mark.timeout(7200)
 def test_any_life_with_crashes_loses_nothing(postgres: EmbeddedPostgres) -> None:
-    search(postgres, examples=25, steps=25)
+    search(WithSpark, postgres, examples=EXAMPLES, steps=25)

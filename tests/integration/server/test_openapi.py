@@ -1,13 +1,19 @@
-"""The OpenAPI document is true, and whatever is sent within it, no answer is an error of the server's."""
+"""The OpenAPI document is true, and whatever is sent within it or not, no answer is an error of the server's.
+
+Everything goes through the gate that a server has, with its token.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import httpx
 import pytest
 import schemathesis
 from demo.embedded import EmbeddedPostgres
@@ -15,6 +21,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
 from tests.serving import config_for
@@ -22,47 +34,100 @@ from tests.serving import config_for
 from tailrace.server.api.parts import Parts
 from tailrace.server.app import create_app
 from tailrace.server.home import ServerHome
+from tailrace.server.security import Gate, Guard
 from tailrace.server.store import Store
 from tailrace.server.supervisor import Supervisor
 
-EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "25"))
+"""Of a proof."""
 NAME = "shop"
+TOKEN = "a-token-of-these-tests"
+HEADERS = {"authorization": f"Bearer {TOKEN}"}
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+
+
+@dataclass
+class Shop:
+    """A server with one connector that has a lake."""
+
+    supervisor: Supervisor
+    config: dict[str, str]
+    app: Any
+    document: Any
+
+    def have_connector(self) -> None:
+        """Made again where a request has removed it, or has given it another configuration."""
+        if NAME in self.supervisor.names():
+            if self.supervisor.view(NAME).config == self.config | {"name": NAME}:
+                return
+            self.supervisor.delete(NAME)
+        self.supervisor.create(NAME, self.config)
+
+    def operations(self) -> Iterator[Any]:
+        """All but answers that never end by themselves."""
+        for each in self.document.get_all_operations():
+            operation = each.ok()
+            if not operation.path.endswith("/events"):
+                yield operation
 
 
 @pytest.fixture(scope="module")
-def document(postgres: EmbeddedPostgres) -> Iterator[Any]:
-    """Of a server with one connector that has a lake."""
+def shop(postgres: EmbeddedPostgres) -> Iterator[Shop]:
     dsn = postgres.create_database("openapi")
     execute(dsn, "create table t (id int primary key); insert into t values (1)")
     with TemporaryDirectory(prefix="tailrace-home-") as folder, ServerHome(Path(folder)).locked():
         home = ServerHome(Path(folder))
         supervisor = Supervisor(home, Store.in_folder(home.path))
-        supervisor.create(NAME, config_for(dsn))
+        app = Gate(create_app(Parts.of(supervisor, "127.0.0.1:8083")), Guard(TOKEN, "127.0.0.1"))
+        document = schemathesis.openapi.from_asgi("/openapi.json", app, headers=HEADERS)
+        shop = Shop(supervisor, config_for(dsn), app, document)
+        shop.have_connector()
         wait_until(lambda: supervisor.lake_home(NAME).cuts.newest() is not None, 60)
-        yield schemathesis.openapi.from_asgi("/openapi.json", create_app(Parts.of(supervisor, "127.0.0.1:8083")))
+        yield shop
+        shop.have_connector()
         supervisor.delete(NAME, drop=True)
         supervisor.close()
     postgres.drop_database("openapi")
 
 
-def operations(document: Any) -> Iterator[Any]:
-    """All but answers that never end by themselves, and the removal of the one connector."""
-    for each in document.get_all_operations():
-        operation = each.ok()
-        if not operation.path.endswith("/events") and operation.label != "DELETE /connectors/{name}":
-            yield operation
+def test_nothing_but_a_sign_of_life_is_answered_without_the_token(shop: Shop) -> None:
+    async def ask(headers: dict[str, str]) -> dict[str, int]:
+        transport = httpx.ASGITransport(shop.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+            asked = [(each.method, each.path.replace("{name}", NAME)) for each in shop.operations()]
+            return {f"{method} {path}": (await client.request(method, path)).status_code for method, path in asked}
+
+    for headers in ({}, {"authorization": "Bearer another-token-altogether"}):
+        statuses = asyncio.run(ask(headers))
+        assert {path for path, status in statuses.items() if status != 401} == {"get /health/live"}, statuses
 
 
 @pytest.mark.timeout(3000)
-def test_whatever_is_sent_is_answered_without_an_error_of_ours(document: Any) -> None:
-    found = list(operations(document))
-    assert len(found) > 40
+def test_whatever_is_sent_is_answered_as_the_document_says(shop: Shop) -> None:
+    search(shop, 5)
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(7200)
+def test_whatever_is_sent_is_answered_as_the_document_says_searched_long(shop: Shop) -> None:
+    search(shop, EXAMPLES)
+
+
+def search(shop: Shop, examples: int) -> None:
+    found = list(shop.operations())
+    assert len(found) > 50
     for operation in found:
 
-        @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
         @given(case=st.one_of(_cases(operation)))
         def send(case: Any) -> None:
-            _send(case)
+            _send(shop, case)
 
         send()
 
@@ -75,12 +140,11 @@ def _cases(operation: Any) -> list[Any]:
     return [operation.as_strategy(generation_mode=mode) for mode in modes]
 
 
-def _send(case: Any) -> None:
-    if case.path == "/health/ready":
-        # What it says when a connector does not progress is an answer.
-        assert case.call().status_code in (200, 503)
-        return
-    case.call_and_validate(checks=[not_a_server_error])
+def _send(shop: Shop, case: Any) -> None:
+    # What it says when a connector does not progress is an answer.
+    checks = [each for each in CHECKS if case.path != "/health/ready" or each is not not_a_server_error]
+    case.call_and_validate(checks=checks, headers=HEADERS)
     if "name" in (case.path_parameters or {}):
+        shop.have_connector()
         case.path_parameters["name"] = NAME
-        case.call_and_validate(checks=[not_a_server_error])
+        case.call_and_validate(checks=checks, headers=HEADERS)

@@ -16,8 +16,10 @@ from tests.postgres import wait_until
 from tests.serving import config_for, process, serving
 
 import tailrace
+from tailrace.connector.events import StreamProgressed, TroubleChanged
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
+from tailrace.server.hub import Told
 from tailrace.server.serving import ServerSettings, serve
 
 
@@ -37,10 +39,9 @@ def captures(pid: int) -> list[int]:
 def test_a_server_that_is_killed_comes_back_with_all_its_connectors(database: str, tmp_path: Path) -> None:
     """Its state is in the source's Postgres here, as it may be."""
     home, lake = tmp_path / "home", tmp_path / "home" / "lakes" / "runs"
-    state = database.replace("postgresql://", "postgresql+psycopg://")
     execute(database, "create schema app; create table t (id int primary key); insert into t values (1)")
     tables = {"table_include_list": r"public\.t"}
-    with process(home, "--state-url", state) as first:
+    with process(home, "--state-url", database) as first:
         first.create("runs", config_for(database, **tables))
         first.create("paused", config_for(database, **tables), initial_state="PAUSED")
         first.create("stopped", config_for(database, **tables), initial_state="PAUSED")
@@ -56,7 +57,7 @@ def test_a_server_that_is_killed_comes_back_with_all_its_connectors(database: st
         first.process.wait()
         wait_until(lambda: not any(map(psutil.pid_exists, alone)), 30)
     execute(database, "insert into t values (3)")
-    with process(home, "--state-url", state) as second:
+    with process(home, "--state-url", database) as second:
         states = {name: each["status"]["connector"]["state"] for name, each in _expanded(second).items()}
         assert set(states) == {"runs", "paused", "stopped"}
         assert (states["paused"], states["stopped"]) == ("PAUSED", "STOPPED")
@@ -84,10 +85,18 @@ def test_a_source_that_goes_away_and_comes_back_is_followed_again(tmp_path: Path
             server.create("shop", config_for(dsn))
             lake = server.supervisor.lake_home("shop").path
             wait_until(lambda: published(lake) == 1, 60)
+            told: list[Told] = []
+            server.supervisor.hub.subscribe(lambda _, each: told.append(each))
             source.stop()
+            # From this health knows that nothing gets further.
+            wait_until(lambda: any(isinstance(each, TroubleChanged) and each.message for each in told), 30)
+            wait_until(lambda: any(isinstance(each, StreamProgressed) and each.lag_bytes is None for each in told), 30)
             server.ask("POST", "/connectors/shop/restart", status=204)
             wait_until(lambda: "cannot connect" in server.status("shop")["connector"].get("trace", ""), 30)
             server.wait_for("shop", "RESTARTING")
+            # What cannot be dropped now stays as it is, and so does what is wanted of it.
+            refused = server.ask("DELETE", "/connectors/shop?drop_source=true", status=503)
+            assert "cannot connect" in refused["message"]
             source.start()
             execute(dsn, "insert into t values (2)")
             wait_until(lambda: published(lake) == 2, 90)
@@ -98,6 +107,28 @@ def test_a_source_that_goes_away_and_comes_back_is_followed_again(tmp_path: Path
 def test_one_server_at_a_time_works_in_a_home(tmp_path: Path) -> None:
     with serving(tmp_path), pytest.raises(DefiniteError, match="another tailrace server"):
         serve(ServerSettings(tmp_path, port=0), lambda _: None)
+
+
+def test_one_server_at_a_time_works_with_a_state_in_postgres(database: str, tmp_path: Path) -> None:
+    with serving(tmp_path / "one", state_url=database) as server:
+        with pytest.raises(DefiniteError, match="another tailrace server works with the state at postgresql"):
+            serve(ServerSettings(tmp_path / "two", port=0, state_url=database), lambda _: None)
+        server.create("shop", config_for(database), initial_state="STOPPED")
+        # A lock whose session is lost is taken again, unless another server has it by then.
+        lose = "select pg_terminate_backend(pid, 5000) from pg_locks where locktype = 'advisory' and database = "
+        lose += "(select oid from pg_database where datname = current_database())"
+        execute(database, lose)
+        server.ask("PUT", "/connectors/shop/pause", status=202)
+        with psycopg.connect(database, autocommit=True) as connection:
+            found = connection.execute("select classid, objid from pg_locks where locktype = 'advisory'").fetchone()
+            assert found is not None
+            execute(database, lose)
+            connection.execute("select pg_advisory_lock((%s::bigint << 32) + %s::bigint)", found)
+            refused = server.ask("PUT", "/connectors/shop/stop", status=409)
+            assert "another tailrace server works with the state" in refused["message"]
+        server.ask("PUT", "/connectors/shop/stop", status=204)
+    with serving(tmp_path / "two", state_url=database) as other:
+        assert other.ask("GET", "/connectors") == ["shop"]
 
 
 def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:

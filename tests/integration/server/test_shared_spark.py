@@ -9,9 +9,16 @@ from typing import Any
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
-from tests.serving import Process, config_for, process
+from tests.serving import Client, config_for, process, serving
+
+from tailrace.errors import TransientError
+from tailrace.lake.home import LakeHome
+from tailrace.server.queries import Queries, Query
+from tailrace.spark.session import LazySession
+from tailrace.spark.task_errors import SessionError
 
 REFUSED = [
     "create table x (id int)",
@@ -46,14 +53,42 @@ REFUSED = [
 ]
 
 
-def ask(server: Process, sql: str, status: int | tuple[int, ...] = 200) -> Any:
-    body = {"connector": "one", "sql": sql, "engine": "spark", "seconds_max": 300}
+def ask(server: Client, sql: str, status: int | tuple[int, ...] = 200, connector: str = "one") -> Any:
+    body = {"connector": connector, "sql": sql, "engine": "spark", "seconds_max": 300}
     return server.ask("POST", "/query", body, status, timeout=900)
 
 
-def jvms(server: Process) -> list[int]:
-    children = psutil.Process(server.process.pid).children(recursive=True)
+def jvms(pid: int) -> list[int]:
+    children = psutil.Process(pid).children(recursive=True)
     return [each.pid for each in children if each.name() == "java" and each.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_connectors_and_queries_share_the_spark_that_there_is(
+    database: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    execute(database, "create table t (id int primary key); insert into t values (1), (2)")
+    with serving(tmp_path / "home") as server:
+        server.supervisor.spark.started = spark
+        jvms_before = jvms(os.getpid())
+        for name in ("one", "two"):
+            server.create(name, config_for(database))
+            lake = server.supervisor.lake_home(name).path
+            wait_until((lake / "_tailrace" / "cuts.jsonl").exists, 60)
+            assert ask(server, "select count(*) as n, max(id) from public.t", connector=name)["rows"] == [[2, 2]]
+        for sql in REFUSED[::6]:
+            ask(server, sql.replace("OUT", str(tmp_path / "out")).replace("LAKE", str(lake)), 400)
+        assert not (tmp_path / "out").exists()
+        assert jvms(os.getpid()) == jvms_before
+    # It was not the server's.
+    assert spark.sql("select 1").collect()
+
+
+def test_without_a_spark_a_query_is_to_be_asked_again(tmp_path: Path) -> None:
+    def start() -> SparkSession:
+        raise SessionError("Spark did not start: no Java", "see spark.log")
+
+    with pytest.raises(TransientError, match="no Java"):
+        Queries(LazySession(start)).ask(LakeHome(tmp_path), Query("select 1", in_spark=True))
 
 
 @pytest.mark.proof
@@ -66,9 +101,9 @@ def test_one_spark_is_started_late_shared_confined_and_started_again(database: s
             server.wait_for(name, "RUNNING")
         lake = tmp_path / "home" / "lakes" / "one"
         wait_until((lake / "_tailrace" / "cuts.jsonl").exists, 60)
-        assert jvms(server) == []
+        assert jvms(server.process.pid) == []
         assert ask(server, "select count(*) as n, max(id) from public.t")["rows"] == [[2, 2]]
-        assert len(jvms(server)) == 1
+        assert len(jvms(server.process.pid)) == 1
         out = tmp_path / "out"
         for sql in REFUSED:
             ask(server, sql.replace("OUT", str(out)).replace("LAKE", str(lake)), 400)
@@ -76,10 +111,10 @@ def test_one_spark_is_started_late_shared_confined_and_started_again(database: s
         slow = {"connector": "one", "engine": "spark", "seconds_max": 1}
         slow["sql"] = "select sum(a.id * b.id) from range(1000000000) a cross join range(1000) b"
         server.ask("POST", "/query", slow, 408, timeout=900)
-        os.kill(jvms(server)[0], signal.SIGKILL)
-        wait_until(lambda: not jvms(server), 30)
+        os.kill(jvms(server.process.pid)[0], signal.SIGKILL)
+        wait_until(lambda: not jvms(server.process.pid), 30)
         execute(database, "insert into t values (3)")
-        wait_until(lambda: ask(server, "select count(*) from t", (200, 400, 500)).get("rows") == [[3]], 900)
+        wait_until(lambda: ask(server, "select count(*) from t", (200, 503)).get("rows") == [[3]], 900)
         for name in ("one", "two"):
             server.wait_for(name, "RUNNING")
         server.process.send_signal(signal.SIGTERM)

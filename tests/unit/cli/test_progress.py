@@ -16,6 +16,7 @@ from tailrace.connector.events import (
     StateChanged,
     StreamProgressed,
     TableChanged,
+    TablesLanded,
     TroubleChanged,
 )
 from tailrace.model.cut import PublishedCut
@@ -84,3 +85,25 @@ def test_the_longest_transaction_of_a_copy_is_shown_with_its_rows() -> None:
     with TerminalProgress(console) as progress:
         progress.show(SnapshotProgressed(tables))
     assert text.getvalue() == "· 100 of about 200 rows copied, no state of the source held for longer than 2.2 s\n"
+
+
+def test_a_line_of_a_copy_says_how_fast_it_is_and_how_long_it_will_take() -> None:
+    console = Console(file=(text := StringIO()), width=160)
+    tables = [TableProgress(TableId("public", "a"), 5, 20, 4000, 0.5, 0.75, rows_read=1000, seconds=2.0)]
+    with TerminalProgress(console) as progress:
+        progress.show(SnapshotProgressed(tables))
+    assert "1,000 of about 4,000 rows copied (25 %), 500 a second, about 6 s left, no state" in text.getvalue()
+
+
+def test_a_table_that_is_copied_beside_the_stream_has_a_bar_above_its_line_until_it_has_landed() -> None:
+    console = Console(file=StringIO(), force_terminal=True, width=160, color_system=None, legacy_windows=False)
+    table = TableId("public", "again")
+    copying = SnapshotProgressed([TableProgress(table, 5, 20, 4000, rows_read=1000, seconds=2.0)])
+    with TerminalProgress(console) as progress:
+        both = shown(progress, console, STATUS, copying, STATUS)
+        landed = shown(progress, console, STATUS, copying, TablesLanded([table], "16/B3"), STATUS)
+    assert "public.again" in both
+    assert "1,000 of about 4,000 rows, 500 a second" in both
+    assert "transaction 123,456 of 223,456" in both
+    assert "of about" not in landed
+    assert "transaction 123,456 of 223,456" in landed

@@ -62,6 +62,7 @@ def test_old_cuts_leave_as_a_whole_and_appending_continues(tmp_path: Path) -> No
     cuts.replace([cut(2), cut(4)])
     assert cuts.mark != mark
     assert cuts.all() == [cut(2), cut(4)]
+    assert [cuts.has(cut(seq)) for seq in (1, 2, 3, 4)] == [False, True, False, True]
     cuts.append(cut(5))
     assert cuts.all() == [cut(2), cut(4), cut(5)]
     assert list(tmp_path.iterdir()) == [tmp_path / "cuts.jsonl"]

@@ -8,6 +8,9 @@ import pytest
 from tests.unit.log.damage_sweeps import flip_bytes_of_a_segment, flip_bytes_of_an_index, write_spanning
 from tests.unit.log.records import (
     batch,
+    begin,
+    change,
+    commit,
     open_log,
     played,
     transaction,
@@ -34,6 +37,23 @@ def test_a_sound_log_has_no_problems(path: Path) -> None:
     assert report.problems == []
     assert (report.segments, report.transactions) == (3, 3)
     assert unfinished(path) == {9: 12}
+
+
+@pytest.mark.parametrize("tables", [(7, 34823), (34823, 7)])
+def test_the_tables_of_a_transaction_are_listed_alike_however_its_records_came(
+    tmp_path: Path, tables: tuple[int, int]
+) -> None:
+    """The two numbers share a place in a small set, which shows them in the order in which they came."""
+    records = [begin(5), *(change(5, b"", relation=table) for table in tables), commit(5, 100)]
+    for name, groups in {"at once": [records], "one by one": [[record] for record in records]}.items():
+        writer = open_log(tmp_path / name)
+        for group in groups:
+            writer.append(batch(group))
+            writer.flush()
+        writer.close()
+        assert verify(tmp_path / name).problems == []
+        (found,) = LogReader(tmp_path / name).transactions(0, 1)["relations"].to_pylist()
+        assert found == [7, 34823]
 
 
 def test_every_flipped_byte_of_a_segment_is_found(path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tailrace.errors import DefiniteError
-from tailrace.offsets import cassandra, java, mysql
+from tailrace.offsets import java, mysql
 from tailrace.offsets.commit_scn import ThreadCommit
 from tailrace.offsets.commit_scn import emit as emit_commits
 from tailrace.offsets.commit_scn import parse as parse_commits
@@ -171,18 +171,6 @@ def test_gtids_keep_their_tags_and_join_what_is_written_apart() -> None:
     found = mysql.parse_gtids(f"{uuid.upper()}:1-3:blue:5:7-9,\n{uuid}:11")
     assert found == {uuid: ((1, 3), (11, 11)), f"{uuid}:blue": ((5, 5), (7, 9))}
     assert mysql.emit_gtids(found) == f"{uuid}:1-3:11,{uuid}:blue:5:7-9"
-
-
-def test_a_table_of_cassandra_is_added_changed_and_removed_by_itself() -> None:
-    one = cassandra.with_key({}, "cycling.riders", "CommitLog-7-1.log:5")
-    two = cassandra.with_key(one, "cycling.races.snapshot", ":-1")
-    changed = cassandra.with_key(two, "cycling.riders", "CommitLog-7-2.log:0")
-    assert changed == {"cycling.riders": "CommitLog-7-2.log:0", "cycling.races.snapshot": ":-1"}
-    assert cassandra.without_key(changed, "cycling.riders") == {"cycling.races.snapshot": ":-1"}
-    with pytest.raises(ValueError, match="no commit log"):
-        cassandra.with_key({}, "cycling.riders", "elsewhere:5")
-    with pytest.raises(ValueError, match="keyspace"):
-        cassandra.with_key({}, "not a table", "CommitLog-7-1.log:5")
 
 
 def test_a_difference_names_what_was_added_removed_and_changed() -> None:

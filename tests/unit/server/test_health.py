@@ -5,14 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tailrace.connector.connector import Status
-from tailrace.connector.events import ConnectorState, CutPublished, StreamProgressed, TroubleChanged
+from tailrace.connector.events import (
+    ConnectorState,
+    CutPublished,
+    SnapshotProgressed,
+    StateChanged,
+    StreamProgressed,
+    TableChanged,
+    TroubleChanged,
+)
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord, TableState
 from tailrace.server.board import Board
 from tailrace.server.health import STALLED_SECONDS, why_not_progressing
 from tailrace.server.hub import Hub, LifeChanged
 from tailrace.server.lifecycle import Life, Phase, Target
 from tailrace.server.supervisor import ConnectorView
+from tailrace.snapshot.full import TableProgress
 
 UP = Life(Target.RUNNING, Phase.UP)
 
@@ -20,6 +31,10 @@ UP = Life(Target.RUNNING, Phase.UP)
 def told(log_seq: int, cut_seq: int, lag_bytes: int | None = 0) -> StreamProgressed:
     cut = PublishedCut(cut_seq, SourcePosition(cut_seq), {})
     return StreamProgressed(cut, "", log_seq, 0.0, lag_bytes, 0.0)
+
+
+def copied(chunks_done: int) -> SnapshotProgressed:
+    return SnapshotProgressed([TableProgress(TableId("public", "t"), chunks_done, 9, 1000)])
 
 
 class World:
@@ -78,6 +93,80 @@ def test_a_capture_that_stands_still_while_the_source_writes_is_noticed() -> Non
     # Beside databases that write much, the lag is never 0, but it falls again and again.
     world.tell(told(5, 5, 15), 50.0)
     assert world.why() is None
+
+
+def test_a_source_that_is_away_is_noticed_although_nothing_is_known_to_be_missing() -> None:
+    world = World()
+    world.tell(told(5, 5, 0))
+    world.tell(TroubleChanged("cannot connect to db:5432"))
+    for _ in range(3):
+        world.tell(told(5, 5, None), 50.0)
+    assert world.why() == "no further for 150 s: cannot connect to db:5432"
+    # Capture may hang without a word; the question how far the source is does not.
+    world.tell(TroubleChanged(None))
+    assert world.why() == "no further for 150 s: the source does not answer"
+    world.tell(told(5, 5, 0))
+    assert world.why() is None
+
+
+def test_a_source_that_never_counts_bytes_has_nothing_to_do_unless_it_is_in_trouble() -> None:
+    world = World()
+    for _ in range(4):
+        world.tell(told(5, 5, None), 100.0)
+    assert world.why() is None
+    world.tell(TroubleChanged("cannot connect"))
+    for _ in range(4):
+        world.tell(told(5, 5, None), 50.0)
+    assert world.why() == "no further for 200 s: cannot connect"
+
+
+def test_a_first_copy_that_hangs_is_noticed_and_one_that_gets_further_is_not() -> None:
+    world = World()
+    world.tell(LifeChanged(UP))
+    world.tell(StateChanged(ConnectorState.SNAPSHOTTING))
+    copying = ConnectorState.SNAPSHOTTING
+    for chunks_done in range(5):
+        world.tell(copied(chunks_done), 100.0)
+    assert world.why(state=copying) is None
+    world.tell(copied(4), STALLED_SECONDS + 1)
+    assert world.why(state=copying) == "no further for 121 s"
+    world.tell(copied(5))
+    assert world.why(state=copying) is None
+
+
+def test_how_far_a_copy_is_stays_known_until_it_has_ended() -> None:
+    world = World()
+    table = TableId("public", "t")
+    world.tell(copied(3))
+    world.tell(CutPublished(PublishedCut(9, SourcePosition(9), {}), "", 0.1))
+    assert [each.chunks_done for each in world.board.of("a").copying] == [3]
+    world.tell(TableChanged(table, TableRecord(TableState.RESYNCING)))
+    assert world.board.of("a").copying
+    world.tell(TableChanged(table, TableRecord(TableState.LIVE)))
+    assert world.board.of("a").copying == ()
+
+
+def test_a_run_that_begins_and_never_tells_anything_is_noticed() -> None:
+    world = World()
+    world.tell(LifeChanged(UP))
+    world.now += STALLED_SECONDS + 1
+    assert world.why() == "no further for 121 s"
+
+
+def test_after_a_long_pause_it_is_healthy_and_has_as_long_as_any_other_to_get_further() -> None:
+    world = World()
+    held = Life(Target.PAUSED, Phase.HELD)
+    world.tell(told(9, 5))
+    world.tell(LifeChanged(held))
+    world.tell(StateChanged(ConnectorState.PAUSED))
+    world.now += 10 * STALLED_SECONDS
+    # Also at the moment at which the target is there and the resumption has not been told.
+    assert world.why(UP, ConnectorState.PAUSED) is None
+    world.tell(LifeChanged(UP))
+    world.tell(told(9, 5), STALLED_SECONDS - 1)
+    assert world.why() is None
+    world.tell(told(9, 5), 2.0)
+    assert world.why() == "no further for 121 s"
 
 
 def test_a_run_that_ended_leaves_no_old_figures() -> None:

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
 
 from tailrace.errors import DefiniteError
 from tailrace.server.errors import RequestError
@@ -78,49 +81,105 @@ def test_other_origins_and_other_hosts_are_refused() -> None:
     assert status(guard, origin="http://127.0.0.1:8083") == 200
 
 
-def asked(gate: Gate, headers: dict[str, str], *parts: bytes) -> tuple[int, list[dict[str, Any]]]:
-    """What a gate lets through of a request whose body comes in parts: the status, and what the application got."""
-    got: list[dict[str, Any]] = []
-    sent: list[dict[str, Any]] = []
-    messages = iter(
-        {"type": "http.request", "body": part, "more_body": number < len(parts)} for number, part in enumerate(parts, 1)
-    )
+MALFORMED = ["http://[", "http://[::1", "//[x]", "http://a]b", "[", "]", "\x80", ""]
 
-    async def receive() -> Any:
-        return next(messages)
 
-    async def send(message: Any) -> None:
-        sent.append(message)
+@pytest.mark.parametrize("value", MALFORMED)
+def test_headers_that_make_no_sense_are_refused_and_nothing_breaks(value: str, token_file: Path) -> None:
+    assert status(Guard.make("127.0.0.1", None), origin=value) == 403
+    assert status(Guard.make("127.0.0.1", None), host=value) == 403
+    open_to_others = Guard.make("0.0.0.0", token_file)
+    assert status(open_to_others, origin=value, authorization=f"Bearer {TOKEN}") == 403
+    assert status(open_to_others, authorization=f"Basic {value}") == 401
 
-    scope = {
-        "type": "http",
-        "path": "/",
-        "headers": [(name.encode(), value.encode()) for name, value in {"host": "localhost", **headers}.items()],
-    }
 
-    async def run() -> None:
-        async def application(_: Any, receive: Any, send: Any) -> None:
-            while True:
-                got.append(await receive())
-                if not got[-1]["more_body"]:
-                    break
-            await send({"type": "http.response.start", "status": 200, "headers": []})
+@given(st.text(), st.text(), st.text())
+def test_no_header_breaks_the_guard(host: str, origin: str, authorization: str) -> None:
+    for guard in (Guard(None, "127.0.0.1"), Guard(TOKEN, "0.0.0.0")):
+        headers = {b"host": host, b"origin": origin, b"authorization": f"Basic {authorization}"}
+        raw = [(name, value.encode("latin-1", "replace")) for name, value in headers.items()]
+        refused = guard.refusal(Headers(raw=raw), "/")
+        assert refused is None or refused[0] in (401, 403)
 
-        gate._app = application  # type: ignore[assignment]
-        await gate(scope, receive, send)
 
-    asyncio.run(run())
-    return sent[0]["status"], got
+class Asked:
+    """A gate before an application that reads a whole body and then answers, and what both saw of requests."""
+
+    def __init__(self, **guard: int) -> None:
+        self.got: list[bytes] = []
+        """The bodies that were read to their end."""
+        self.inside = asyncio.Semaphore(0)
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        requests_max = guard.pop("requests_max", 10)
+        self.gate = Gate(self._application, Guard(None, "127.0.0.1", **guard), requests_max)
+
+    async def _application(self, scope: Any, receive: Any, send: Any) -> None:
+        self.inside.release()
+        await self.go_on.wait()
+        try:
+            self.got.append(await Request(scope, receive).body())
+        except ClientDisconnect:
+            await send({"type": "http.response.start", "status": 400, "headers": []})
+            await send({"type": "http.response.body", "body": b"broken off"})
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    async def request(self, headers: dict[str, str], *parts: bytes, path: str = "/") -> int:
+        """The status, for a body that comes in parts."""
+        sent: list[dict[str, Any]] = []
+        last = len(parts)
+        messages = iter(
+            {"type": "http.request", "body": part, "more_body": number < last} for number, part in enumerate(parts, 1)
+        )
+
+        async def receive() -> Any:
+            return next(messages)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        raw = [(name.encode(), value.encode()) for name, value in {"host": "localhost", **headers}.items()]
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": raw}
+        await self.gate(scope, receive, send)
+        assert [each["type"] for each in sent] == ["http.response.start", "http.response.body"]
+        status = sent[0]["status"]
+        assert isinstance(status, int)
+        return status
 
 
 def test_a_body_that_is_too_large_never_gets_in() -> None:
-    gate = Gate(None, Guard(None, "127.0.0.1", body_bytes_max=10))  # type: ignore[arg-type]
-    assert asked(gate, {"content-length": "10"}, b"0123456789")[0] == 200
-    assert asked(gate, {"content-length": "11"}, b"01234567890") == (413, [])
-    assert asked(gate, {"content-length": "9" * 30}, b"") == (413, [])
-    # One whose length is not told, or told wrong.
-    _, got = asked(gate, {}, b"01234", b"56789", b"x", b"y")
-    assert b"".join(each["body"] for each in got) == b"0123456789"
+    async def ask() -> None:
+        asked = Asked(body_bytes_max=10)
+        assert await asked.request({"content-length": "10"}, b"0123456789") == 200
+        assert await asked.request({"content-length": "11"}, b"01234567890") == 413
+        assert await asked.request({"content-length": "9" * 30}, b"") == 413
+        # One whose length is not told, or told wrong: what is there of it is not taken for all of it.
+        assert await asked.request({}, b"01234", b"56789", b"x", b"y") == 413
+        assert await asked.request({"content-length": "1"}, b"01234", b"56789x") == 413
+        assert await asked.request({}, b"01234", b"56789", b"") == 200
+        assert asked.got == [b"0123456789", b"0123456789"]
+
+    asyncio.run(ask())
+
+
+def test_more_requests_at_once_than_there_is_room_for_are_told_to_come_back() -> None:
+    async def ask() -> None:
+        asked = Asked(requests_max=2)
+        asked.go_on.clear()
+        async with asyncio.TaskGroup() as group:
+            under_way = [group.create_task(asked.request({}, b"")) for _ in range(2)]
+            for _ in under_way:
+                await asked.inside.acquire()
+            assert await asked.request({}, b"") == 503
+            live = group.create_task(asked.request({}, b"", path="/health/live"))
+            await asked.inside.acquire()
+            asked.go_on.set()
+        assert [each.result() for each in (*under_way, live)] == [200, 200, 200]
+        assert await asked.request({}, b"") == 200
+
+    asyncio.run(ask())
 
 
 @pytest.mark.parametrize("name", ["", " a", "a ", ".", "..", "a/b", "/", "\\", "a\x00", "a\n", "x" * 256, "\ud800"])

@@ -1,9 +1,9 @@
-"""One part of a version: some compacted states made into a file of new rows and positions of old ones.
+"""One part of a version: some compacted states made into files of new rows and positions of old ones.
 
     locate   where the states' keys lie
     prove    a key that is new must lie nowhere, any other at one place: else the lake is not the states' base
     fill     columns that the source left out, from the old rows
-    write    the new rows
+    write    the new rows: in one file, or in several where more is filled in than memory should hold
 
 Runs in this process or on an executor.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.errors import ResyncError
+from tailrace.lake.delta._filling import OldRows
 from tailrace.lake.delta._locating import Locator, Places
 from tailrace.lake.delta._metadata import Field
-from tailrace.lake.delta._rows import read_at, write_rows
+from tailrace.lake.delta._rows import write_rows
 from tailrace.lake.delta._vectors import located, vector_at
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
-from tailrace.model.exact import EXACT, exact_of, filled, with_exact
-from tailrace.model.lake_types import is_limited
-from tailrace.model.nested import replaced
+from tailrace.model.exact import EXACT, exact_of, with_exact
 from tailrace.model.table import TableSchema
 
 SHOWN_KEYS = 3
@@ -98,8 +97,10 @@ class StatesWriter:
             return self._write(states)
         places = self._find(states, self.schema.key)
         states, again = self._fitting(states, places)
-        written = self._write(self._fill(states, places))
-        return replace(written, gone=gone_at(places, self.files), again=again)
+        written = self._write_all(self._complete(states, places))
+        added = tuple(add for part in written for add in part.added)
+        has_exact = any(part.has_exact for part in written)
+        return Part(added, gone_at(places, self.files), again, has_exact)
 
     def _find(self, rows: pa.Table, key: Sequence[str]) -> Places:
         assert self.files is not None
@@ -121,11 +122,13 @@ class StatesWriter:
         if any(rows.any() for rows in wrong.values()):
             raise drifted(self.schema, states, wrong)
 
-    def _fill(self, states: pa.Table, places: Places) -> pa.Table:
-        """With the columns that were left out. A row that moved has them under its old key."""
+    def _complete(self, states: pa.Table, places: Places) -> Iterator[pa.Table]:
+        """With the columns that were left out, a part of the states after another. A row that moved has them under its
+        old key."""
         partial = states.column(UNCHANGED).is_valid().to_numpy()
         if not partial.any():
-            return states
+            yield states
+            return
         # Each key has at most one place by now.
         where = np.full(states.num_rows, -1)
         where[places.which] = np.arange(len(places.which))
@@ -138,42 +141,20 @@ class StatesWriter:
             self._prove(_as_known(old), from_old)
             rows = np.flatnonzero(moved)[from_old.which]
             files[rows], positions[rows] = from_old.file, from_old.position
-        return self._filled(states, partial, files, positions)
-
-    def _filled(self, states: pa.Table, partial: np.ndarray, files: np.ndarray, positions: np.ndarray) -> pa.Table:
         assert self.files is not None
-        left_out = states.column(UNCHANGED).combine_chunks()
-        wanted: dict[str, np.ndarray] = {}
-        for name in pc.unique(pc.list_flatten(left_out)).to_pylist():
-            wants = np.zeros(states.num_rows, bool)
-            wants[pc.list_parent_indices(left_out).filter(pc.equal(pc.list_flatten(left_out), name))] = True
-            wants &= partial
-            wanted[name] = wants
-            field = next(each for each in self.fields if each.name == name)
-            values = self._values(field, np.flatnonzero(wants), files, positions)
-            index = states.schema.get_field_index(name)
-            column = states.column(index).combine_chunks()
-            states = states.set_column(index, name, replaced(column, wants, values))
-        if not any(is_limited(each.type) for each in self.fields if each.name in wanted):
-            return states
-        old = self._values(self.exact, np.flatnonzero(partial), files, positions)
-        place = np.cumsum(partial) - 1
-        places = {name: np.where(wants, place, -1) for name, wants in wanted.items()}
-        return with_exact(states, filled(exact_of(states), places, old, states.num_rows))
+        paths = [located(self.table, each["path"]) for each in self.files]
+        yield from OldRows(paths, files, positions).filled(states, partial, self.fields, self.exact)
 
-    def _values(self, wanted: Field, rows: np.ndarray, files: np.ndarray, positions: np.ndarray) -> pa.Array:
-        """One column of the old rows."""
-        assert self.files is not None
-        order = np.argsort(files[rows], kind="stable")
-        parts = []
-        for number in np.unique(files[rows]).tolist():
-            path = located(self.table, self.files[number]["path"])
-            parts.append(read_at(path, [wanted], positions[rows[files[rows] == number]]).column(0))
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        return (
-            pa.chunked_array([chunk for part in parts for chunk in part.chunks]).take(pa.array(back)).combine_chunks()
-        )
+    def _write_all(self, complete: Iterable[pa.Table]) -> list[Part]:
+        written: list[Part] = []
+        try:
+            for states in complete:
+                written.append(self._write(states))
+        except BaseException:
+            for add in (add for part in written for add in part.added):
+                located(self.table, add["path"]).unlink(missing_ok=True)
+            raise
+        return written
 
     def _write(self, states: pa.Table) -> Part:
         chosen = self._in_order(states, np.flatnonzero(~states.column(DELETED).to_numpy()))

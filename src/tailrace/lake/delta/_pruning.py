@@ -16,6 +16,7 @@ import re
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from tailrace.lake.delta._vectors import files_of, located, vector_of
 from tailrace.lake.door import Pruned, Wanted
 
 _ROWS_OR_VECTORS = re.compile(r"[^._].*\.parquet|deletion_vector_.*\.bin")
+_RANDOM_FOLDER = re.compile(r"[A-Za-z0-9]{2}")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(week|day|hour|minute|second|millisecond|microsecond)s?")
 _SECONDS = {
     "week": 604800.0,
@@ -71,6 +73,10 @@ def prune(log: CommitLog, contents: Contents, wanted: Wanted) -> tuple[Pruned, C
     _keep(log, contents, plan)
     result = _counted(log, plan, before, indexes)
     _delete([*plan.files, *indexes])
+    for folder in {path.parent for path in plan.files} - {log.table}:
+        with suppress(OSError):
+            # Only where nothing is left in it.
+            folder.rmdir()
     failpoint("delta.prune.files")
     _delete_commits(log, plan, wanted)
     gone = set(plan.files)
@@ -189,7 +195,9 @@ def _delete(paths: Iterable[Path]) -> None:
 
 
 def _files_in(table: Path) -> dict[Path, Any]:
-    found = (path for path in table.iterdir() if _ROWS_OR_VECTORS.fullmatch(path.name))
+    """Ours lie in the table's folder, those that Delta writes itself in folders of two letters there."""
+    folders = [table, *(path for path in table.iterdir() if _RANDOM_FOLDER.fullmatch(path.name) and path.is_dir())]
+    found = (path for folder in folders for path in folder.iterdir() if _ROWS_OR_VECTORS.fullmatch(path.name))
     return {path: path.stat() for path in found}
 
 

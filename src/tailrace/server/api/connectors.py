@@ -111,14 +111,14 @@ def get_status(parts: GetParts, name: Name) -> models.ConnectorStateInfo:
     return models.status_of(_status_view(parts.supervisor, name), parts.worker_id)
 
 
-@router.put("/connectors/{name}/pause", status_code=202)
+@router.put("/connectors/{name}/pause", status_code=202, response_class=Response)
 def pause_connector(supervisor: GetSupervisor, name: Name) -> Response:
     """Take nothing more from the source and publish nothing, until it is resumed."""
     supervisor.want(name, Target.PAUSED)
     return Response(status_code=202)
 
 
-@router.put("/connectors/{name}/resume", status_code=202)
+@router.put("/connectors/{name}/resume", status_code=202, response_class=Response)
 def resume_connector(supervisor: GetSupervisor, name: Name) -> Response:
     """Run again after a pause or a stop."""
     supervisor.want(name, Target.RUNNING)
@@ -131,7 +131,12 @@ def stop_connector(supervisor: GetSupervisor, name: Name) -> None:
     supervisor.want(name, Target.STOPPED)
 
 
-@router.post("/connectors/{name}/restart", response_model=None, responses={202: {"model": models.ConnectorStateInfo}})
+@router.post(
+    "/connectors/{name}/restart",
+    status_code=204,
+    response_model=None,
+    responses={202: {"model": models.ConnectorStateInfo}},
+)
 def restart_connector(
     parts: GetParts,
     name: Name,

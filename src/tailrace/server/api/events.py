@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from tailrace.connector.events import StreamProgressed, fields_of
-from tailrace.server.api.parts import GetParts, Name, Parts
+from tailrace.server.api.parts import LISTENERS_MAX, GetParts, Name, Parts
 from tailrace.server.errors import BusyError
 from tailrace.server.hub import LifeChanged, Missed, Told
 
 ALIVE_SECONDS = 15.0
 LOOK_SECONDS = 0.5
-LISTENERS_MAX = 50
 
 router = APIRouter(tags=["events"])
 EVENT_STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
@@ -47,10 +47,25 @@ async def listen_to_one(parts: GetParts, request: Request, name: Name) -> Stream
 
 
 def _streamed(parts: Parts, request: Request, names: set[str] | None) -> StreamingResponse:
-    if parts.supervisor.hub.listeners >= LISTENERS_MAX:
+    if not parts.listeners.acquire(blocking=False):
         raise BusyError(f"{LISTENERS_MAX} listeners are there already", "end one of them")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(_lines(parts, request, names), media_type="text/event-stream", headers=headers)
+    lines = _lines(parts, request, names)
+    return _Listening(lines, parts.listeners.release, media_type="text/event-stream", headers=headers)
+
+
+class _Listening(StreamingResponse):
+    """One that has a place among the listeners until it has ended, however it ends."""
+
+    def __init__(self, lines: AsyncIterator[str], ended: Callable[[], None], **more: Any) -> None:
+        super().__init__(lines, **more)
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 async def _lines(parts: Parts, request: Request, names: set[str] | None) -> AsyncIterator[str]:

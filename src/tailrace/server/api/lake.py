@@ -97,7 +97,7 @@ def list_tables(
     return [_table(table, record) for table, record in sorted(home.tables.load().items())]
 
 
-@router.get("/connectors/{name}/tables/{table}")
+@router.get("/connectors/{name}/tables/{table:path}")
 def get_table(supervisor: GetSupervisor, name: Name, table: Table) -> TableDetail:
     """One table, with the shapes that it has had."""
     home, found = _find(supervisor.lake(name), table)
@@ -110,7 +110,7 @@ def get_table(supervisor: GetSupervisor, name: Name, table: Table) -> TableDetai
     )
 
 
-@router.post("/connectors/{name}/tables/{table}/resync", status_code=202)
+@router.post("/connectors/{name}/tables/{table:path}/resync", status_code=202)
 def resync_table(supervisor: GetSupervisor, name: Name, table: Table) -> Response:
     """Copy one table again beside the others, now or when the connector runs again."""
     home, found = _find(supervisor.lake(name), table)

@@ -1,4 +1,4 @@
-"""Kafka Connect's `/connectors/{name}/offsets` (KIP-875), with a history, a dry run and an undo beside it.
+"""Kafka Connect's `/connectors/{name}/offsets` (KIP-875), with a history, dry runs, an undo and an import beside it.
 
 Reading is always possible. Writing is refused unless the connector is STOPPED, and keeps it stopped meanwhile.
 """
@@ -7,113 +7,151 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Header, Query, Request, Response
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
 
-from tailrace.connector import offsets
-from tailrace.lake.offsets import EditKind, EditState, OffsetEdit
+from tailrace.connector import offsets, takeover
+from tailrace.lake.offsets import EditState, OffsetEdit
+from tailrace.offsets.connect import StoredOffset, choose, read_offsets
 from tailrace.offsets.kinds import describe
 from tailrace.offsets.layout import OffsetFaultsError
+from tailrace.server.api.layouts import invalid
+from tailrace.server.api.offset_models import (
+    EXAMPLE,
+    AssessmentInfo,
+    EditInfo,
+    Message,
+    OffsetEntry,
+    OffsetsInfo,
+    TakeoverInfo,
+)
 from tailrace.server.api.parts import GetSupervisor, Name
+from tailrace.server.api.who import Who
 from tailrace.server.errors import ConflictError, RequestError
 from tailrace.server.supervisor import Supervisor
 from tailrace.source.door import Source
 from tailrace.source.kinds import source_of
 
-KIND = "postgres"
-
-router = APIRouter(tags=["offsets"])
+router = APIRouter(prefix="/connectors/{name}/offsets", tags=["offsets"])
 IfMatch = Annotated[str | None, Header(description="Only if no other edit came since this ETag; 409 otherwise.")]
-Offsets = Annotated[dict[str, Any], Body(examples=[{"offsets": [{"partition": {"server": "shop"}, "offset": None}]}])]
+DryRun = Annotated[bool, Query(description="Change nothing; say what would follow. Possible in any state.")]
+Offsets = Annotated[dict[str, Any], Body(examples=[{"offsets": [EXAMPLE]}])]
+STORED_FORMS: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "The answer of `GET /connectors/NAME/offsets`, records of the offsets topic a line each, or the "
+        "file of a FileOffsetBackingStore.",
+        "content": {
+            "application/json": {"schema": {"type": "object"}, "example": {"offsets": [EXAMPLE]}},
+            "text/plain": {"schema": {"type": "string"}},
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
 
 
-class Message(BaseModel):
-    """What was done, and what follows from it."""
-
-    message: str
+async def _content(request: Request) -> bytes:
+    return await request.body()
 
 
-class EditInfo(BaseModel):
-    """One edit of the offsets."""
-
-    version: int
-    kind: EditKind
-    state: EditState
-    who: str
-    time: datetime
-    before: list[dict[str, Any]]
-    after: list[dict[str, Any]]
-    undoes: int | None
-    consequence: str
+def _stored(
+    content: Annotated[bytes, Depends(_content)],
+    connector: Annotated[str | None, Query(description="The connector's name, where there are several.")] = None,
+    server: Annotated[str | None, Query(description="Its topic.prefix, where there are several.")] = None,
+) -> StoredOffset:
+    return choose(read_offsets(content), connector, server)
 
 
-@router.get("/connectors/{name}/offsets")
-def get_offsets(supervisor: GetSupervisor, name: Name, response: Response) -> dict[str, list[dict[str, Any]]]:
+@router.get("")
+def get_offsets(supervisor: GetSupervisor, name: Name, response: Response) -> OffsetsInfo:
     """How far the connector has got, in Debezium's layout. An edit that waits for the next start shows already."""
     found = supervisor.configuration(name)
     if supervisor.lake_home(name).source() is None:
-        return {"offsets": []}
+        response.headers["etag"] = '"0"'
+        return OffsetsInfo(offsets=[])
     read = offsets.read(found.settings.lake, server=found.server)
     response.headers["etag"] = f'"{read.version}"'
-    return read.to_wire()
+    return OffsetsInfo(offsets=[OffsetEntry.model_validate(each) for each in read.entries])
 
 
-@router.patch("/connectors/{name}/offsets", response_model=None, responses={200: {"model": Message}})
+@router.patch("")
 def alter_offsets(
-    supervisor: GetSupervisor,
-    name: Name,
-    body: Offsets,
-    request: Request,
-    dry_run: Annotated[bool, Query(description="Change nothing; say what would follow.")] = False,
-    if_match: IfMatch = None,
-) -> Message | JSONResponse:
+    supervisor: GetSupervisor, name: Name, body: Offsets, who: Who, dry_run: DryRun = False, if_match: IfMatch = None
+) -> AssessmentInfo | Message:
     """Set the offsets of a stopped connector; the next start takes them up. What the source cannot send is refused, and
     what would be skipped is copied again."""
     if dry_run:
         found = supervisor.configuration(name)
-        lake = supervisor.lake(name).path
         with _explained():
-            assessed = offsets.assess(lake, body, _source(supervisor, name), found.server)
-        return JSONResponse(assessed.to_json())
+            return AssessmentInfo.of(
+                offsets.assess(supervisor.lake(name).path, body, _source(supervisor, name), found.server)
+            )
     with _stopped(supervisor, name) as server:
         lake = supervisor.lake(name).path
-        edit = offsets.apply(lake, body, _who(request), _source(supervisor, name), server, _version(if_match))
-    return Message(message=_told("altered", edit))
+        edit = offsets.apply(lake, body, who, _source(supervisor, name), server, _version(if_match))
+    return _told("altered", edit)
 
 
-@router.delete("/connectors/{name}/offsets")
-def reset_offsets(supervisor: GetSupervisor, name: Name, request: Request, if_match: IfMatch = None) -> Message:
+@router.delete("")
+def reset_offsets(
+    supervisor: GetSupervisor, name: Name, who: Who, dry_run: DryRun = False, if_match: IfMatch = None
+) -> AssessmentInfo | Message:
     """Forget how far a stopped connector has got: the next start copies every table again."""
+    if dry_run:
+        found = supervisor.configuration(name)
+        return AssessmentInfo.of(offsets.assess_reset(supervisor.lake(name).path, found.server))
     with _stopped(supervisor, name) as server:
-        edit = offsets.reset(supervisor.lake(name).path, _who(request), server, _version(if_match))
-    return Message(message=_told("reset", edit))
+        edit = offsets.reset(supervisor.lake(name).path, who, server, _version(if_match))
+    return _told("reset", edit)
 
 
-@router.get("/connectors/{name}/offsets/history")
+@router.get("/history")
 def get_offsets_history(supervisor: GetSupervisor, name: Name) -> list[EditInfo]:
     """Every edit, oldest first: who, when, before, after."""
     if supervisor.lake_home(name).source() is None:
         return []
-    return [_info(edit) for edit in offsets.history(supervisor.lake(name).path)]
+    return [EditInfo.of(edit) for edit in offsets.history(supervisor.lake(name).path)]
 
 
-@router.post("/connectors/{name}/offsets/undo")
-def undo_offsets(supervisor: GetSupervisor, name: Name, request: Request, if_match: IfMatch = None) -> Message:
-    """Take the last edit back, where that is still possible."""
+@router.post("/undo")
+def undo_offsets(
+    supervisor: GetSupervisor, name: Name, who: Who, dry_run: DryRun = False, if_match: IfMatch = None
+) -> EditInfo | Message:
+    """Take the last edit back, where that is still possible. A dry run answers the edit that would do so."""
+    if dry_run:
+        found = supervisor.configuration(name)
+        return EditInfo.of(offsets.planned_undo(supervisor.lake(name).path, who, found.server))
     with _stopped(supervisor, name) as server:
-        edit = offsets.undo(supervisor.lake(name).path, _who(request), server, _version(if_match))
-    return Message(message=_told("taken back", edit))
+        edit = offsets.undo(supervisor.lake(name).path, who, server, _version(if_match))
+    return _told("taken back", edit)
 
 
-@router.get("/connectors/{name}/offsets/schema")
+@router.post("/import", openapi_extra=STORED_FORMS)
+def import_offsets(
+    supervisor: GetSupervisor,
+    name: Name,
+    stored: Annotated[StoredOffset, Depends(_stored)],
+    who: Who,
+    dry_run: DryRun = False,
+    if_match: IfMatch = None,
+) -> TakeoverInfo | Message:
+    """Take over from a Debezium connector that has been stopped: its slot, which `slot.name` names here, from exactly
+    where it was. Rows that the lake lacks come by windows."""
+    lake = supervisor.lake_home(name).path
+    with _explained():
+        source = _others_source(supervisor, name)
+        if dry_run:
+            return TakeoverInfo.of(takeover.plan(lake, stored, source))
+    with _stopped(supervisor, name):
+        edit = takeover.take_over(lake, stored, source, who, version=_version(if_match))
+    return _told("imported", edit)
+
+
+@router.get("/schema")
 def get_offsets_schema(supervisor: GetSupervisor, name: Name) -> dict[str, Any]:
     """The layout of the offsets, as JSON schema."""
-    supervisor.require(name)
-    return describe(KIND)
+    return describe(_source(supervisor, name).offset_words.layout)
 
 
 @contextmanager
@@ -129,8 +167,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except OffsetFaultsError as error:
-        listed = "\n".join(f"{fault.field}: {fault.message} ({fault.rule})" for fault in error.faults)
-        raise RequestError(f"the offsets are not valid:\n{listed}") from None
+        raise invalid(error) from None
     except (offsets.RunningError, offsets.ConflictError) as error:
         raise ConflictError(error.message, error.hint) from None
 
@@ -140,13 +177,20 @@ def _source(supervisor: Supervisor, name: str) -> Source:
     return source_of(found.dsn, **found.source_options)
 
 
-def _told(what: str, edit: OffsetEdit) -> str:
+def _others_source(supervisor: Supervisor, name: str) -> Source:
+    """With the slot that is to be taken over. The configuration names it, so that no other connector gets it too."""
+    found = supervisor.configuration(name)
+    if found.source_options.get("slot") is None:
+        hint = f'PATCH /connectors/{name}/config with {{"slot.name": "{takeover.SLOT}"}}, or what the other one named'
+        raise RequestError("the configuration names no slot to take over", hint)
+    return source_of(found.dsn, **takeover.source_arguments(found.settings.lake, found.source_options))
+
+
+def _told(what: str, edit: OffsetEdit) -> Message:
     waits = "the next start takes it up" if edit.state is EditState.WAITING else "it is done"
-    return f"The offsets of this connector have been {what} (edit {edit.version}): {edit.says}; {waits}"
-
-
-def _who(request: Request) -> str:
-    return request.client.host if request.client else "REST"
+    return Message(
+        message=f"The offsets of this connector have been {what} (edit {edit.version}): {edit.says}; {waits}"
+    )
 
 
 def _version(if_match: str | None) -> int | None:
@@ -156,17 +200,3 @@ def _version(if_match: str | None) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise RequestError("If-Match is no ETag of offsets", "send the ETag that GET gave")
     return int(text)
-
-
-def _info(edit: OffsetEdit) -> EditInfo:
-    return EditInfo(
-        version=edit.version,
-        kind=edit.kind,
-        state=edit.state,
-        who=edit.who,
-        time=datetime.fromtimestamp(edit.time_us / 1e6, UTC),
-        before=[dict(each) for each in edit.before],
-        after=[dict(each) for each in edit.after],
-        undoes=edit.undoes,
-        consequence=edit.says,
-    )

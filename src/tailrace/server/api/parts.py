@@ -14,6 +14,8 @@ from tailrace.server.queries import Queries
 from tailrace.server.store import NAME_CHARACTERS_MAX
 from tailrace.server.supervisor import Supervisor
 
+LISTENERS_MAX = 50
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -27,6 +29,8 @@ class Parts:
     metrics: Metrics
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the server is to stop: answers that never end by themselves end."""
+    listeners: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(LISTENERS_MAX))
+    """Places for those who listen to events."""
 
     @classmethod
     def of(cls, supervisor: Supervisor, worker_id: str) -> Parts:

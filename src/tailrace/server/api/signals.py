@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from tailrace.connector.signals import lake_signals, signal
+from tailrace.connector.tables import stored_progress
 from tailrace.lake.home import LakeHome
 from tailrace.model.notification import CopyStep, Notification
 from tailrace.model.signal import DATA_CHARACTERS_MAX, ID_CHARACTERS_MAX, SignalRecord, SignalState
@@ -16,6 +17,7 @@ from tailrace.model.table_state import COPYING
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
 from tailrace.server.errors import NotFoundError
 from tailrace.server.supervisor import Supervisor
+from tailrace.snapshot.full import TableProgress
 
 EXECUTE = "execute-snapshot"
 
@@ -80,6 +82,10 @@ class CopyProgress(BaseModel):
     table: str
     rows: int
     rows_estimated: int
+    chunks: int
+    percent: float
+    rows_per_second: float
+    seconds_left: float | None = Field(description="None where that cannot be told yet.")
 
 
 class NotificationInfo(BaseModel):
@@ -117,7 +123,7 @@ def send_signal(supervisor: GetSupervisor, name: Name, request: SignalRequest) -
     return _send(supervisor, name, request.type, request.data, request.id)
 
 
-@router.get("/connectors/{name}/signals/{id}")
+@router.get("/connectors/{name}/signals/{id:path}")
 def get_signal(
     supervisor: GetSupervisor, name: Name, id: Annotated[str, Path(description="The signal's id.")]
 ) -> SignalInfo:
@@ -131,11 +137,10 @@ def list_snapshots(parts: GetParts, name: Name) -> SnapshotsInfo:
     home = parts.supervisor.lake_home(name)
     if home.source() is None:
         return SnapshotsInfo(copying=[], paused=[], progress=[], asked=[], notifications=[])
-    copying = [str(table) for table, record in sorted(home.tables.load().items()) if record.state in COPYING]
-    progress = [
-        CopyProgress(table=str(each.table), rows=each.rows_done, rows_estimated=each.rows_estimated)
-        for each in parts.board.of(name).copying
-    ]
+    records = {table: record for table, record in sorted(home.tables.load().items()) if record.state in COPYING}
+    copying = [str(table) for table in records]
+    told = {each.table: each for each in parts.board.of(name).copying}
+    progress = [_progress(each) for each in {**stored_progress(home, records), **told}.values()]
     return SnapshotsInfo(
         copying=copying,
         paused=sorted(home.snapshots.load().paused),
@@ -199,6 +204,18 @@ def _info(record: SignalRecord) -> SignalInfo:
         result=record.result,
         received=_time(record.received_us),
         updated=_time(record.updated_us),
+    )
+
+
+def _progress(each: TableProgress) -> CopyProgress:
+    return CopyProgress(
+        table=str(each.table),
+        rows=each.rows_done,
+        rows_estimated=each.rows_estimated,
+        chunks=each.chunks_done,
+        percent=round(each.percent, 1),
+        rows_per_second=round(each.rows_per_second, 1),
+        seconds_left=None if each.seconds_left is None else round(each.seconds_left, 1),
     )
 
 

@@ -48,7 +48,7 @@ class SqlErrorMessage(ErrorMessage):
     column: int | None = None
     expected: list[str] | None = Field(default=None, description="What could have stood there instead.")
     excerpt: str | None = Field(default=None, description="That line of the text, and a caret below the place.")
-    results: list[SqlResult] = Field(description="Of the statements before it.")
+    results: list[SqlResult] = Field([], description="Of the statements before it; left out for what is no request.")
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {

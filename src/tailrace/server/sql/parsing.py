@@ -16,6 +16,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from tailrace.server.sql import _refusals
 from tailrace.server.sql._building import Builder
+from tailrace.server.sql._masking import is_masked
 from tailrace.server.sql.problems import SqlError
 from tailrace.server.sql.statements import Place, Statement
 
@@ -101,7 +102,7 @@ def _explained(text: str, error: UnexpectedInput) -> SqlError:
     if refused is not None:
         return SqlError(place, *refused)
     expected = _expected(accepted)
-    return SqlError(place, f"expected {' or '.join(expected)}, found {_found(token)}", expected=expected)
+    return SqlError(place, f"expected {' or '.join(expected)}, found {_found(text, token)}", expected=expected)
 
 
 def _character(text: str, offset: int) -> str:
@@ -113,6 +114,8 @@ def _character(text: str, offset: int) -> str:
         return "a name cannot be empty" if text[offset : offset + 2] == '""' else f"this name {_OPEN}"
     if text.startswith("/*", offset):
         return f"this comment {_OPEN}"
+    if is_masked(text, offset):
+        return "this has no meaning here, unless it is written in quotes"
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
     return f"{shown} has no meaning here"
 
@@ -133,10 +136,12 @@ def _expected(accepted: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(said, key=lambda each: (each == "the end", not each[0].isalpha(), each.islower(), each)))
 
 
-def _found(token: Token) -> str:
+def _found(text: str, token: Token) -> str:
     if token.type == _END:
         return "the end"
     if token.type in ("TEXT", "ESCAPED_TEXT"):
         return "a text in quotes"
+    if is_masked(text, token.start_pos or 0):
+        return "what may be a secret"
     shown = "".join(each if each.isprintable() else "�" for each in token[:_FOUND_CHARACTERS_MAX])
     return shown + ("…" if len(token) > _FOUND_CHARACTERS_MAX else "")

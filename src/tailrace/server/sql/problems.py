@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 from tailrace.errors import DefiniteError
+from tailrace.server.sql._masking import masked
 from tailrace.server.sql.statements import Place
 
 EXCERPT_COLUMNS_MAX = 100
-_PIECE = re.compile(
-    r"""--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?"""
-    r"""|(?P<text>e'(?:[^'\\]|''|\\.)*+|'(?:[^']|'')*+)'?|(?P<word>[^\W\d][\w$]*|"(?:[^"]|"")*+"?)""",
-    re.IGNORECASE | re.DOTALL,
-)
-_TELLS = re.compile(r"password|://", re.IGNORECASE)
 
 
 class SqlError(DefiniteError):
     """A statement that cannot be understood, or that asks for what there is not. Nothing of it was done.
 
     `message` is one line that begins with line and column. `excerpt` is that line of the text and a caret under the
-    place. Neither shows a password.
+    place. Neither shows what could be a
+    secret.
     """
 
     def __init__(
@@ -43,26 +37,11 @@ class SqlError(DefiniteError):
 
 def _excerpt(text: str, place: Place) -> str:
     """The line and a caret below. Of a long line, the part around the place."""
-    lines = _masked(text).split("\n")
+    lines = masked(text).split("\n")
     line = "".join(_shown(character) for character in lines[min(place.line, len(lines)) - 1])
     start = 0 if len(line) <= EXCERPT_COLUMNS_MAX else max(0, place.column - 1 - EXCERPT_COLUMNS_MAX * 2 // 3)
     part = line[start : start + EXCERPT_COLUMNS_MAX].rstrip()
     return f"{part}\n{' ' * (place.column - 1 - start)}^"
-
-
-def _masked(text: str) -> str:
-    """The text with stars in place of every literal that is a password or may contain one, all else where it was."""
-    parts, end, word = [], 0, ""
-    for found in _PIECE.finditer(text):
-        if found.lastgroup == "word" and found.group().lower() != "secret":
-            word = found.group().strip('"').lower()
-        elif found.lastgroup == "text":
-            start, stop = found.start() + found.group().index("'") + 1, found.end("text")
-            if word.endswith("password") or _TELLS.search(text, start, stop):
-                parts += [text[end:start], re.sub(r"[^\n]", "*", text[start:stop])]
-                end = stop
-            word = ""
-    return "".join([*parts, text[end:]])
 
 
 def _shown(character: str) -> str:

@@ -17,6 +17,8 @@ _EXAMPLE = "it looks like postgresql://user:password@host:5432/database"
 _ESCAPES = (
     "in a postgresql:// address write @ in a password as %40, / as %2F, : as %3A, ? as %3F, % as %25, space as %20"
 )
+_PORT = "5432"
+_LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 _SCHEMES = ("postgresql", "postgres")
 
 
@@ -48,19 +50,40 @@ def describe(dsn: str) -> str:
         # The service file has the rest, for libpq to read.
         known = [f"{name} {given[name]}" for name in ("user", "host", "port", "dbname") if given.get(name)]
         return ", ".join([f"service {given['service']}", *known])
-    found = _defaults() | {name: value for name, value in given.items() if value}
+    found = _with_defaults(given)
     user = found.get("user", "")
-    hosts = (found.get("host") or found.get("hostaddr") or "").split(",")
-    ports = (found.get("port") or "5432").split(",")
-    ports = ports * len(hosts) if len(ports) == 1 else ports
-    places = ",".join(f"{_shown(host)}:{port or '5432'}" for host, port in zip(hosts, ports, strict=False))
+    hosts = found.get("host") or found.get("hostaddr") or ""
+    places = ",".join(f"{_shown(host)}:{port}" for host, port in _places(hosts, found))
     return f"{user}@{places}/{found.get('dbname') or user}"
+
+
+def servers(dsn: str) -> frozenset[str]:
+    """The servers that the string may lead to, each in one spelling, whatever way it is written. This machine has one
+    name; other names of one server count as several."""
+    given = parse(dsn)
+    if "service" in given:
+        # Only libpq knows which server that is.
+        return frozenset({f"service {given['service']}"})
+    found = _with_defaults(given)
+    places = _places(found.get("hostaddr") or found.get("host") or "", found)
+    return frozenset(f"{'localhost' if host.lower() in _LOOPBACK else host.lower()}:{port}" for host, port in places)
 
 
 def user_of(dsn: str) -> str:
     """The user that the string names, or else the one that libpq takes; empty where only a service file tells."""
     given = parse(dsn)
     return given.get("user") or ("" if "service" in given else _defaults().get("user", ""))
+
+
+def _with_defaults(given: dict[str, str]) -> dict[str, str]:
+    return _defaults() | {name: value for name, value in given.items() if value}
+
+
+def _places(hosts: str, found: dict[str, str]) -> list[tuple[str, str]]:
+    """Each host with its port."""
+    names, ports = hosts.split(","), (found.get("port") or _PORT).split(",")
+    ports = ports * len(names) if len(ports) == 1 else ports
+    return [(name, port or _PORT) for name, port in zip(names, ports, strict=False)]
 
 
 def _shown(host: str) -> str:

@@ -16,6 +16,7 @@ import psycopg
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres._catalog import declared_types, identity_keys, primary_key, schema_from_relation
 from tailrace.source.postgres._definition import Definition, read_columns
+from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._messages import Relation
 from tailrace.source.postgres._sent import read_sent
 from tailrace.source.postgres._verdict import UNCLEAR, numbers_of
@@ -38,6 +39,7 @@ class Announcing:
     """Which tell what is sent of a table."""
     text_columns: tuple[str, ...] = ()
     """Patterns for columns that a person wants as text."""
+    history: History = FIRST
 
 
 PLAIN = Announcing()
@@ -69,7 +71,7 @@ def describe_relation(conn: psycopg.Connection, relation: Relation, how: Announc
     key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
     schema = schema_from_relation(relation, types, key, how.text_columns)
     sent = read_sent(conn, how.publications)
-    definition = read_columns(conn, identity_keys(conn, [relation.oid]), sent).get(relation.oid)
+    definition = read_columns(conn, identity_keys(conn, [relation.oid]), sent, how.history).get(relation.oid)
     if definition is None:
         return schema
     numbers = numbers_of(schema.names, definition.attributes)

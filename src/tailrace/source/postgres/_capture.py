@@ -12,26 +12,30 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 import psycopg
 import pyarrow as pa
 from psycopg import pq, sql
 
-from tailrace.errors import DefiniteError, TransientError
+from tailrace.errors import DefiniteError, MovedError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.log.writer import LogBlockedError, LogHeldError, LogWriter
 from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
 from tailrace.source.postgres._announced import Announcing, describe_announced
 from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
+from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import identify, require_identity
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions, plugin_options
 from tailrace.source.postgres._publication import find_publication
 from tailrace.source.postgres._receiver import Inbox, Receiver
-from tailrace.source.postgres._slot import require_continuity, require_slot, slot_holder
+from tailrace.source.postgres._replay import Replay
+from tailrace.source.postgres._slot import require_continuity, require_slot
+from tailrace.source.postgres._slot_holder import Holder, is_at_work
 from tailrace.source.postgres._stream import Known, StreamEncoder
-from tailrace.source.postgres._timeline import require_same_timeline
+from tailrace.source.postgres._timeline import require_same_timeline, require_wal
 
 LINGER_SECONDS = 0.02
 """How long a message may wait for company before it is written: one fsync serves them all."""
@@ -55,8 +59,7 @@ class Stream:
     publications: tuple[str, ...]
     """The one that sends every kind of change, then the one for inserts, if there is one."""
     timeline: int
-    gap_from: int | None = None
-    """Where the log ended when it was known that what follows is lost: every table is copied again since."""
+    history: History = FIRST
     skip_to: int = 0
     """Nothing that committed before this is taken, also where the log ends earlier."""
     text_columns: tuple[str, ...] = ()
@@ -71,12 +74,12 @@ class TooLargeError(TransientError):
 def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
     """Capture until told to stop. Connects again for ever on transient errors, and reports them."""
     pause_seconds = 0.5
-    options = stream.options
+    options, holder = stream.options, Holder()
     while not control.stopping.is_set():
         started = time.monotonic()
         try:
             with explained(stream.dsn):
-                _stream(replace(stream, options=options), writer, control)
+                _stream(replace(stream, options=options), writer, control, holder)
         except TooLargeError as error:
             # The server keeps open transactions on its own disk until they commit. Asked for again with the next.
             control.report(error.message)
@@ -89,28 +92,38 @@ def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
             pause_seconds = min(pause_seconds * 2, RETRY_SECONDS_MAX)
 
 
-def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
+def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: Holder) -> None:
     # A connection that streams takes no more commands, not even the commit that `with` would send.
     with connect(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
         identity = identify(conn)
         require_identity(writer.identity, identity)
-        require_same_timeline(conn, stream.timeline, identity, Lsn(writer.head.ordinal))
+        require_same_timeline(conn, stream.timeline, identity, stream.history.lsn(writer.head.ordinal))
         # What the last connection brought of open transactions is void, and all it brought of others is durable before
         # it is said where the log ends.
         writer.abandon_active()
         if not _flush(writer, control):
             return
         failpoint("capture.abandoned")
-        begin = Lsn(max(writer.head.ordinal, stream.skip_to))
-        if writer.head.ordinal != stream.gap_from:
-            require_continuity(catalog_conn, stream.slot, begin)
-        _start_replication(conn, catalog_conn, stream, begin)
+        require_wal(identity, stream.history.lsn(writer.head.ordinal))
+        known, begin = _known(stream, writer), _beginning(stream, writer)
+        if writer.head.ordinal != stream.history.gap_from:
+            end = stream.history.lsn(max(writer.head.ordinal, stream.skip_to))
+            confirmed = require_continuity(catalog_conn, stream.slot, end)
+            if max(confirmed, begin) <= known.last_commit_ordinal:
+                last = replace(writer.last_commit, ordinal=known.last_commit_ordinal)
+                known = replace(known, replay=Replay(last))
+        _start_replication(conn, catalog_conn, stream, begin, holder)
         control.report("")
-        known = Known(writer.last_commit.ordinal, writer.prepared)
-        how = Announcing(stream.publications, stream.text_columns)
+        how = Announcing(stream.publications, stream.text_columns, stream.history)
         encoder = StreamEncoder(known, lambda each: describe_announced(catalog_conn, each, how))
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
-        receiver = Receiver(conn, inbox, lambda: writer.head.ordinal, lambda: control.is_paused)
+        receiver = Receiver(
+            conn,
+            inbox,
+            lambda: 0 if known.replay.is_awaited else stream.history.lsn(writer.head.ordinal),
+            lambda: control.is_paused,
+            partial(is_at_work, stream.dsn, conn.info.backend_pid),
+        )
         receiver.start()
         try:
             while not control.stopping.is_set():
@@ -121,11 +134,26 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
             receiver.stop()
 
 
+def _beginning(stream: Stream, writer: LogWriter) -> Lsn:
+    """Where to ask the server to begin: at the last commit that the log has, not where the log ends. What `Replay` says
+    of a server that was set back is why. It sends nothing twice unless its slot is confirmed no further."""
+    after_prepared = max((ordinal + 1 for ordinal in writer.prepared.values()), default=0)
+    ordinals = writer.last_commit.ordinal, after_prepared, stream.history.gap_from or 0, stream.skip_to
+    return stream.history.lsn(max(ordinals))
+
+
+def _known(stream: Stream, writer: LogWriter) -> Known:
+    """In the server's own positions."""
+    lsn = stream.history.lsn
+    prepared = {xid: int(lsn(ordinal)) for xid, ordinal in writer.prepared.items() if lsn(ordinal)}
+    return Known(lsn(writer.last_commit.ordinal), prepared, lsn(writer.head.ordinal), history=stream.history)
+
+
 def _require_publications(conn: psycopg.Connection, names: tuple[str, ...]) -> None:
     """Since Postgres 18 a server that misses a publication sends nothing and does not say so."""
     for number, name in enumerate(names):
         if find_publication(conn, name, inserts=number > 0) is None:
-            raise DefiniteError(
+            raise MovedError(
                 f"publication {name} is gone: the server sends no more changes",
                 "run the same command again: it makes the publication and copies again what was not sent",
             )
@@ -188,7 +216,9 @@ def _moves(batch: pa.RecordBatch, writer: LogWriter) -> bool:
     return bool((kinds != Kind.KEEPALIVE).any() or batch.column("ordinal").to_numpy().max() > writer.head.ordinal)
 
 
-def _start_replication(conn: psycopg.Connection, catalog_conn: psycopg.Connection, stream: Stream, lsn: Lsn) -> None:
+def _start_replication(
+    conn: psycopg.Connection, catalog_conn: psycopg.Connection, stream: Stream, lsn: Lsn, holder: Holder
+) -> None:
     options = plugin_options(conn.info.server_version, stream.options, stream.publications)
     listed = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.SQL(name), sql.Literal(options[name])) for name in options)
     command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} ({})").format(
@@ -201,8 +231,7 @@ def _start_replication(conn: psycopg.Connection, catalog_conn: psycopg.Connectio
     reason = " ".join((result.error_message or b"").decode(errors="replace").split())
     state = result.error_field(pq.DiagnosticField.SQLSTATE)
     if state == _IN_USE:
-        holder = slot_holder(catalog_conn, stream.slot)
-        raise TransientError(f"slot {stream.slot} is held by {holder}", "stop it, or wait until it ends")
+        raise holder.problem(catalog_conn, stream.slot)
     if state is None or state[:2] in _TRANSIENT_CLASSES:
         raise TransientError(f"cannot stream from slot {stream.slot}: {reason}")
     require_slot(catalog_conn, stream.slot, lsn)

@@ -24,6 +24,9 @@ from tailrace.source.postgres._types import RULE, RULE_TEXT_ARRAYS, TypeInfo, la
 
 QUERIES = load("catalog.sql")
 MEASURE_MS_MAX = 2000
+PEEK_MS_MAX = 10
+ROW_BYTES_GUESSED = 128
+"""Of a row that no one has counted."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Part:
     replica_identity: str
     identity_key: frozenset[str]
     blocks: int
-    """As of the last `vacuum` or `analyze`, unless measured."""
+    """As of the last `vacuum` or `analyze`, unless measured; 0 before the first."""
     size_bytes: int
     """With its TOAST table."""
     rows_estimated: int
@@ -221,6 +224,32 @@ def measured(conn: psycopg.Connection, info: TableInfo) -> TableInfo:
     sizes = {relation: (blocks, size_bytes) for relation, blocks, size_bytes in rows}
     parts = [replace(part, blocks=sizes[part.relation][0], size_bytes=sizes[part.relation][1]) for part in info.parts]
     return replace(info, parts=tuple(parts))
+
+
+def peeked(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[TableInfo]:
+    """With the present sizes of tables that were never vacuumed or analyzed, of which the catalog says nothing, and how
+    many rows that may be. No one waits for a table that is locked: then there are no estimates of any."""
+    unknown = [part.relation for info in infos for part in info.parts if not part.blocks]
+    if not unknown:
+        return list(infos)
+    try:
+        with conn.transaction():
+            conn.execute(sql.SQL("set local lock_timeout = {}").format(PEEK_MS_MAX))
+            rows = conn.execute(QUERIES["sizes"], {"oids": unknown}).fetchall()
+    except psycopg.errors.LockNotAvailable:
+        return list(infos)
+    sizes = {relation: (blocks, size_bytes) for relation, blocks, size_bytes in rows}
+    return [
+        replace(info, parts=tuple(_peeked(part, sizes.get(part.relation)) for part in info.parts)) for info in infos
+    ]
+
+
+def _peeked(part: Part, size: tuple[int, int] | None) -> Part:
+    blocks, size_bytes = size or (0, 0)
+    if not blocks:
+        return part
+    rows = part.rows_estimated or size_bytes // ROW_BYTES_GUESSED
+    return replace(part, blocks=blocks, size_bytes=size_bytes, rows_estimated=rows)
 
 
 def primary_key(conn: psycopg.Connection, relation: int) -> frozenset[str]:

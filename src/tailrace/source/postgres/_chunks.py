@@ -32,11 +32,11 @@ from tailrace.model.lake_types import arrow_type, element_type, is_limited
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.postgres._access import hidden_rows, missing_grants
 from tailrace.source.postgres._catalog import QUERIES, TableInfo, quoted
-from tailrace.source.postgres._connection import connect_patiently, one_line, take_text_as_it_is
+from tailrace.source.postgres._connection import PRINTING_PATH, connect_patiently, one_line, take_text_as_it_is
+from tailrace.source.postgres._copy_out import Portion, portions
 from tailrace.source.postgres._pgoutput import cast_column, kept_texts
 from tailrace.source.postgres._waiting import lockers
 
-BUFFER_BYTES = 8 << 20
 _CTID_RANGES_SINCE = 140000
 """Before, a condition on ctid was a scan of the whole table."""
 _CAST_LATER = frozenset({"binary", "boolean", "timestamp", "timestamp_ntz"})
@@ -112,8 +112,8 @@ def read(
     """The chunk's rows as record batches with the schema's columns, as of the exported snapshot."""
     with reader(dsn, exported_snapshot, chunk.part, schema.table, lock_seconds) as conn:
         look_in(conn, chunk.namespaces)
-        for buffer, row_count in _copy(conn, chunk, schema):
-            yield _parse(buffer, row_count, schema)
+        for portion, row_count in _copy(conn, chunk, schema):
+            yield _parse(portion, row_count, schema)
 
 
 @contextmanager
@@ -184,49 +184,28 @@ def _rewritten(part: TableId, table: TableId) -> TransientError:
 
 
 def look_in(conn: psycopg.Connection, namespaces: Sequence[str]) -> None:
-    """Have the server find the operators of these namespaces too, after all others, until the transaction ends."""
+    """Have the server find the operators of these namespaces too, after all others, until the transaction ends or
+    begins to print rows."""
     for namespace in namespaces:
         conn.execute(QUERIES["look_in"], {"namespace": namespace})
 
 
-def _copy(conn: psycopg.Connection, chunk: Chunk, schema: TableSchema) -> Iterator[tuple[bytearray, int]]:
-    """CSV in portions of about `BUFFER_BYTES`, each with its number of rows: the server sends one row a message."""
-    pgconn = conn.pgconn
+def _copy(conn: psycopg.Connection, chunk: Chunk, schema: TableSchema) -> Iterator[Portion]:
     take_text_as_it_is(conn)
     if chunk.condition is not None:
         _require_condition(conn, chunk, chunk.condition, schema.table)
-    # With parameters, if only none: the server then takes one statement alone.
-    result = pgconn.exec_params(_statement(chunk, schema).as_bytes(conn), None)
-    if result.status != pq.ExecStatus.COPY_OUT:
-        raise psycopg.errors.error_from_result(result)
-    received, rows = bytearray(), 0
-    while True:
-        length, row = pgconn.get_copy_data(0)
-        if length < 0:
-            break
-        received += row
-        rows += 1
-        if len(received) >= BUFFER_BYTES:
-            yield received, rows
-            received, rows = bytearray(), 0
-    _require_end(pgconn)
-    if rows:
-        yield received, rows
-
-
-def _require_end(pgconn: pq.abc.PGconn) -> None:
-    while (result := pgconn.get_result()) is not None:
-        if result.status != pq.ExecStatus.COMMAND_OK:
-            raise psycopg.errors.error_from_result(result)
+    return portions(conn, _statement(chunk, schema).as_bytes(conn))
 
 
 def _statement(chunk: Chunk, schema: TableSchema) -> sql.Composed:
-    names = sql.SQL(", ").join(map(sql.Identifier, schema.names))
+    names = sql.SQL(", ").join([sql.NULL, *map(sql.Identifier, schema.names)])
     rows = chunk.rows() if chunk.sent is None else _subquery(chunk)
     if chunk.condition is not None:
         # In a query of its own, so that no `or` in the condition leads out of the chunk.
         rows = sql.SQL("{} where (\n{}\n)").format(_subquery(chunk), sql.SQL(chunk.condition))
-    return sql.SQL("copy (select {} from {}) to stdout (format csv)").format(names, rows)
+        # Functions in it look for what they name where the person who wrote it would.
+        return sql.SQL(QUERIES["copy"]).format(names=names, rows=rows)
+    return sql.SQL(QUERIES["copy_alike"]).format(names=names, rows=rows, path=PRINTING_PATH)
 
 
 def _require_condition(conn: psycopg.Connection, chunk: Chunk, condition: str, table: TableId) -> None:
@@ -248,10 +227,10 @@ def identifier(table: TableId) -> sql.Identifier:
     return sql.Identifier(table.namespace, table.name)
 
 
-def _parse(buffer: bytearray, row_count: int, schema: TableSchema) -> Any:
+def _parse(portion: memoryview, row_count: int, schema: TableSchema) -> Any:
     if not schema.columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * row_count, pa.struct([])))
-    table = _read_typed(buffer, [column.type for column in schema.columns])
+    table = _read_typed(portion, [column.type for column in schema.columns])
     if table.num_rows != row_count:
         message = f"{schema.table}: {row_count} rows were sent, {table.num_rows} were understood"
         raise DefiniteError(message, table=str(schema.table))
@@ -268,29 +247,29 @@ def _parse(buffer: bytearray, row_count: int, schema: TableSchema) -> Any:
     )
 
 
-def _read_typed(buffer: bytearray, lake: Sequence[str]) -> pa.Table:
+def _read_typed(portion: memoryview, lake: Sequence[str]) -> pa.Table:
     """Values of these lake types, or their texts, to be cast: where Arrow's reader met one that it did not understand,
     of the types that may have such values; else of all, so that the casts say which it is."""
     typed = [pa.binary() if each in _CAST_LATER or element_type(each) else arrow_type(each) for each in lake]
     guarded = [pa.binary() if is_limited(each) else type_ for each, type_ in zip(lake, typed, strict=True)]
     for types in (typed, guarded):
         try:
-            return _read_csv(buffer, types)
+            return _read_csv(portion, types)
         except pa.ArrowInvalid:
             continue
-    return _read_csv(buffer, [pa.binary()] * len(lake))
+    return _read_csv(portion, [pa.binary()] * len(lake))
 
 
-def _read_csv(buffer: bytearray, types: Sequence[pa.DataType]) -> pa.Table:
+def _read_csv(portion: memoryview, types: Sequence[pa.DataType]) -> pa.Table:
     """Values of these types, parsed as the casts would; text as it is sent where the type is binary."""
+    names = [str(index) for index in range(len(types))]
     return pcsv.read_csv(
-        pa.py_buffer(buffer),
-        read_options=pcsv.ReadOptions(
-            use_threads=False, column_names=[str(index) for index in range(len(types))], block_size=len(buffer) + 1
-        ),
+        pa.py_buffer(portion),
+        read_options=pcsv.ReadOptions(use_threads=False, column_names=["ignored", *names], block_size=len(portion) + 1),
         parse_options=pcsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         convert_options=pcsv.ConvertOptions(
-            column_types={str(index): type_ for index, type_ in enumerate(types)},
+            column_types=dict(zip(names, types, strict=True)),
+            include_columns=names,
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,

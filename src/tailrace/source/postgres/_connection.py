@@ -1,7 +1,8 @@
 """Connections to a Postgres server, all with the same text output.
 
 The stream and the snapshot must write a value alike, so every connection forces the settings
-that decide how Postgres prints values. Passwords never appear in an error.
+that decide how Postgres prints values. The search path is one of them: the stream has it from the start, and a
+snapshot's rows while they are printed, because its queries may need the user's own. Passwords never appear in an error.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ OUTPUT_SETTINGS = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
+PRINTING_PATH = "pg_catalog"
+"""The search path under which rows are printed: what a `regclass` names has its schema before it."""
 _LATER_SETTINGS = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
 """Time limits that not every server knows, each with the version that brought it."""
 
@@ -46,7 +49,8 @@ PAUSE_SECONDS_MAX = 3.0
 def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
     """Open a connection. A failure becomes one line and a hint, transient where waiting may help."""
     given = parse(dsn)
-    options = " ".join(f"-c {name}={value}" for name, value in OUTPUT_SETTINGS.items())
+    settings = OUTPUT_SETTINGS | ({"search_path": PRINTING_PATH} if replication else {})
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     extra: dict[str, str] = {
         "keepalives_idle": "30",
         "tcp_user_timeout": "60000",

@@ -20,6 +20,7 @@ import psycopg
 from psycopg import sql
 
 from tailrace.source.postgres._catalog import TableInfo
+from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
 from tailrace.source.postgres._sent import Sent, read_sent
@@ -80,7 +81,7 @@ class Definition:
     """A table's definition at one moment."""
 
     at: int
-    """An LSN: what was committed before it is in."""
+    """An ordinal: what was committed before it is in."""
     attributes: tuple[Attribute, ...]
     files: Mapping[str, int]
     """By oid of the table or leaf partition: the file of its rows."""
@@ -132,6 +133,15 @@ class Definition:
         return {each.number: each for each in self.attributes if not each.is_dropped}
 
 
+@dataclass(frozen=True)
+class Sending:
+    """How some tables are sent."""
+
+    publication: str
+    inserts: bool
+    """Their updates and deletes are not."""
+
+
 def types_of(info: TableInfo, known: Definition | None) -> Types:
     """How a table's lake types are chosen: for a copy that is there, by the rule that it was made with."""
     text = tuple(column.number for column in info.columns if column.is_text)
@@ -143,7 +153,9 @@ def renewed(definition: Definition) -> Definition:
     return replace(definition, types=replace(definition.types, rule=RULE))
 
 
-def read_columns(conn: psycopg.Connection, keys: Mapping[int, Collection[str]], sent: Sent) -> dict[int, Definition]:
+def read_columns(
+    conn: psycopg.Connection, keys: Mapping[int, Collection[str]], sent: Sent, history: History = FIRST
+) -> dict[int, Definition]:
     """What the stream needs of some tables' definitions, by oid; `keys` has each table's identifying columns."""
     row = conn.execute(QUERIES["read_at"]).fetchone()
     assert row is not None
@@ -162,7 +174,7 @@ def read_columns(conn: psycopg.Connection, keys: Mapping[int, Collection[str]], 
             toasts[relation] = toast
     return {
         relation: Definition(
-            at=int(at),
+            at=history.ordinal(at),
             attributes=tuple(attributes[relation]),
             files=files[relation],
             toast=toasts.get(relation, 0),
@@ -175,17 +187,15 @@ def read_columns(conn: psycopg.Connection, keys: Mapping[int, Collection[str]], 
 
 def read_definitions(
     conn: psycopg.Connection,
-    publication: str,
+    sending: Sending,
     keys: Mapping[int, Collection[str]],
     known: Mapping[int, Definition],
     types: Mapping[int, Types],
-    *,
-    inserts: bool = False,
+    history: History = FIRST,
 ) -> dict[int, Definition]:
-    """The whole definitions of some tables, with these types; the `known` one where nothing has moved since. With
-    `inserts`, of tables that the publication sends no updates and deletes of."""
-    parameters = {"oids": list(keys), "publication": publication}
-    found = read_columns(conn, keys, read_sent(conn, [publication]))
+    """The whole definitions of some tables, with these types; the `known` one where nothing has moved since."""
+    parameters = {"oids": list(keys), "publication": sending.publication}
+    found = read_columns(conn, keys, read_sent(conn, [sending.publication]), history)
     values: dict[int, dict[str, str]] = defaultdict(dict)
     for relation, name, text in conn.execute(QUERIES["label_and_attribute"], parameters):
         values[relation][name] = text
@@ -194,7 +204,7 @@ def read_definitions(
     if conn.info.server_version >= NAMESPACES_SINCE:
         namespaces = dict(conn.execute(QUERIES["sent_namespaces"], parameters).fetchall())
     partitions = _partitions(conn, parameters, known)
-    rewrites: dict[int, int] = dict(conn.execute(QUERIES["rewrites"], parameters).fetchall()) if inserts else {}
+    rewrites: dict[int, int] = dict(conn.execute(QUERIES["rewrites"], parameters).fetchall()) if sending.inserts else {}
     whole = {}
     for relation, definition in found.items():
         rule, listed = sent.get(relation, ("", None))
@@ -218,13 +228,14 @@ def read_chosen(
     infos: Sequence[TableInfo],
     known: Mapping[int, Definition],
     types: Mapping[int, Types],
+    history: History = FIRST,
 ) -> dict[int, Definition]:
     """The whole definitions of some tables, each as the publication that sends it has it: the first, or the second for
     those of which only inserts are sent."""
     found: dict[int, Definition] = {}
     for inserts, name in enumerate(publications):
         keys = {info.relation: info.identity_key for info in infos if info.by_inserts == bool(inserts)}
-        found |= read_definitions(conn, name, keys, known, types, inserts=bool(inserts))
+        found |= read_definitions(conn, Sending(name, bool(inserts)), keys, known, types, history)
     return found
 
 
@@ -232,26 +243,32 @@ def _partitions(
     conn: psycopg.Connection, parameters: Mapping[str, Any], known: Mapping[int, Definition]
 ) -> Mapping[int, dict[str, Partition]]:
     found: dict[int, dict[str, Partition]] = defaultdict(dict)
-    for relation, part, attached, made, is_leaf in conn.execute(QUERIES["partitions"], parameters).fetchall():
-        before = known.get(relation)
-        if before is None or not before.partitions:
+    rows = conn.execute(QUERIES["partitions"], parameters).fetchall()
+    before = {relation: each.partitions or {} for relation, each in known.items()}
+    # What attaches a table that is there writes the catalog rows of all its columns again, which `partition of` does
+    # not. Rows may also have come before a partition above theirs was attached.
+    filled = {
+        relation for relation, part, *_, at_once in rows if not (at_once or str(part) in before.get(relation, {}))
+    }
+    for relation, part, attached, made, is_leaf, _ in rows:
+        if not before.get(relation):
             has_older_rows = True
-        elif str(part) in before.partitions:
-            has_older_rows = before.partitions[str(part)].has_older_rows
+        elif str(part) in before[relation]:
+            has_older_rows = before[relation][str(part)].has_older_rows
         else:
-            has_older_rows = attached != made or (is_leaf and _is_attached_with_rows(conn, part, attached))
+            has_older_rows = attached != made or (relation in filled and is_leaf and _has_rows(conn, part))
         found[relation][str(part)] = Partition(attached, made, is_leaf, has_older_rows)
     return found
 
 
-def _is_attached_with_rows(conn: psycopg.Connection, part: int, attached: str) -> bool:
-    """Made and attached in one transaction: whether rows came between the two."""
+def _has_rows(conn: psycopg.Connection, part: int) -> bool:
+    """Of a partition that was made and attached by two statements of one transaction. Rows that were written between
+    the two, perhaps in a sub-transaction, and those that came after look alike."""
     (name,) = conn.execute("select %s::oid::regclass::text", (part,)).fetchone() or ("",)
     try:
         with conn.transaction():
             conn.execute(sql.SQL("set local lock_timeout = {}").format(LOCK_MS_MAX))
-            query = sql.SQL(QUERIES["attached_with_rows"]).format(sql.SQL(name))
-            row = conn.execute(query, {"attached": attached}).fetchone()
+            row = conn.execute(sql.SQL(QUERIES["has_rows"]).format(sql.SQL(name))).fetchone()
     except psycopg.Error:
         # Locked, or not ours to read: then it is copied, which waits or says what is missing.
         return True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, MovedError
 from tailrace.source.postgres._connection import connect
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import load
@@ -26,6 +26,8 @@ class Identity:
     system_identifier: str
     timeline: int
     database: str
+    end: Lsn
+    """Up to where its WAL is safe."""
 
     @property
     def log_identity(self) -> dict[str, str]:
@@ -36,16 +38,16 @@ class Identity:
 def identify(replication_conn: psycopg.Connection) -> Identity:
     row = replication_conn.execute("IDENTIFY_SYSTEM").fetchone()
     assert row is not None
-    return Identity(system_identifier=str(row[0]), timeline=int(row[1]), database=str(row[3]))
+    return Identity(system_identifier=str(row[0]), timeline=int(row[1]), database=str(row[3]), end=Lsn.parse(row[2]))
 
 
 def require_identity(known: Mapping[str, str], found: Identity) -> None:
     """A server at the same address may be another one than the log was written from."""
     if dict(known) != found.log_identity:
-        raise DefiniteError(
+        raise MovedError(
             f"the server is system {found.system_identifier}, database {found.database}; the log is of system "
             f"{known.get('system_identifier')}, database {known.get('database')}",
-            "connect to the database that the log was written from, or start a new lake in an empty folder",
+            "connect to the database that the log was written from",
         )
 
 
@@ -74,14 +76,6 @@ def wal_position(conn: psycopg.Connection) -> Lsn:
     row = conn.execute(QUERIES["wal_position"]).fetchone()
     assert row is not None
     return end_of_records(Lsn.parse(row[0]), row[1])
-
-
-def require_wal_after(now: Lsn, end: Lsn) -> None:
-    """A log that is to continue after a gap ends before what is committed next: that would otherwise lie where the log
-    has something else, and be taken for it."""
-    if now <= end:
-        message = f"the server's WAL ends at {now}, and our log at {end}, after it"
-        raise DefiniteError(message, "select pg_switch_wal(); as often as needed; then run the same command again")
 
 
 def end_of_records(insert_lsn: Lsn, block_bytes: int) -> Lsn:

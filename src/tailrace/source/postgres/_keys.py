@@ -26,6 +26,8 @@ from tailrace.source.postgres._chunks import identifier, look_in
 from tailrace.source.postgres._queries import load
 
 QUERIES = load("keys.sql")
+SCAN_ROWS_MAX = 1_000_000
+"""A table with more rows is not read by columns that no index has in order: every window would read all of it."""
 _COMMA = sql.SQL(", ")
 
 
@@ -66,11 +68,19 @@ class KeyOrder:
         return sql.SQL("{}{} where {}").format(only, identifier(self.table), condition)
 
     def between(self, after: Cursor | None, upto: Cursor | None) -> sql.Composed:
-        bounds = [
-            sql.SQL("({}) {} ({})").format(self.names, sql.SQL(operator), self.literals(cursor))
-            for operator, cursor in ((">", after), ("<=", upto))
-            if cursor is not None
-        ]
+        """The rows after one cursor and up to another.
+
+        A row-value comparison alone is thought to keep a third of the table, and two of them a quarter: the server
+        would rather read all of it. So what the cursors have in common is compared by itself, and so is the first
+        column in which they differ."""
+        same = 0 if after is None or upto is None else _common(after, upto)
+        bounds = [] if upto is None else [_compare([self.columns[n]], "=", upto[n : n + 1]) for n in range(same)]
+        left = self.columns[same:]
+        for operator, cursor in ((">", after), ("<=", upto)):
+            if cursor is not None and len(left) > 1:
+                bounds.append(_compare(left[:1], f"{operator[0]}=", cursor[same : same + 1]))
+            if cursor is not None:
+                bounds.append(_compare(left, operator, cursor[same:]))
         return self.where(sql.SQL(" and ").join(bounds) if bounds else sql.SQL("true"))
 
     @property
@@ -78,7 +88,22 @@ class KeyOrder:
         return _COMMA.join(sql.Identifier(column.name) for column in self.columns)
 
     def literals(self, cursor: Cursor) -> sql.Composed:
-        return _COMMA.join(column.literal(text) for column, text in zip(self.columns, cursor, strict=True))
+        return _literals(self.columns, cursor)
+
+
+def _common(after: Cursor, upto: Cursor) -> int:
+    """How many of the first columns two cursors have in common; not the last one, by which they bound a range."""
+    same = [one == other for one, other in zip(after[:-1], upto, strict=False)]
+    return same.index(False) if False in same else len(same)
+
+
+def _compare(columns: Sequence[KeyColumn], operator: str, texts: Cursor) -> sql.Composed:
+    names = _COMMA.join(sql.Identifier(column.name) for column in columns)
+    return sql.SQL("({}) {} ({})").format(names, sql.SQL(operator), _literals(columns, texts))
+
+
+def _literals(columns: Sequence[KeyColumn], cursor: Cursor) -> sql.Composed:
+    return _COMMA.join(column.literal(text) for column, text in zip(columns, cursor, strict=True))
 
 
 @dataclass(frozen=True)
@@ -140,11 +165,20 @@ def key_order(conn: psycopg.Connection, table: SourceTable, order: Sequence[str]
         raise _refused(table, f"cannot be read by its column {nullable[0]}, which may be null", hint)
     if not found:
         raise _refused(table, "has no key to go by", "give it a primary key, or name a column to go by")
+    if order and table.rows_estimated > SCAN_ROWS_MAX and not _leads_index(conn, chosen):
+        listed = ", ".join(order)
+        hint = f"create index concurrently on {table.table} ({listed})"
+        raise _refused(table, f"has no index on {listed}, so every window would read all of it", hint)
     columns = tuple(
         KeyColumn(name, (type_[0], type_[1]), collation and (collation[0], collation[1]))
         for name, type_, collation, _ in found
     )
     return KeyOrder(table.table, table.detail.is_partitioned, columns, table.detail.condition)
+
+
+def _leads_index(conn: psycopg.Connection, chosen: Mapping[str, Any]) -> bool:
+    (found,) = conn.execute(QUERIES["leads_index"], chosen).fetchone() or (False,)
+    return bool(found)
 
 
 def last_key(conn: psycopg.Connection, order: KeyOrder) -> Cursor | None:

@@ -18,6 +18,7 @@ from tailrace.offsets import postgres as layout
 from tailrace.offsets.layout import Wire
 from tailrace.source.offsets import Adopted, Counted, LogEnd, OffsetWords, Served
 from tailrace.source.postgres._connection import session
+from tailrace.source.postgres._history import History
 from tailrace.source.postgres._identity import require_streaming, wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._messages import parse_commit
@@ -53,7 +54,7 @@ WORDS = OffsetWords(layout.LAYOUT, emit, positions, skip)
 
 def stream_end(claim: Mapping[str, Any], log_end: int) -> Lsn:
     """Where to ask a slot to begin, for a log that ends here."""
-    return Lsn(max(log_end, claim.get("skip_to") or 0))
+    return History.of(claim).lsn(max(log_end, claim.get("skip_to") or 0))
 
 
 class PostgresOffsets:
@@ -65,8 +66,9 @@ class PostgresOffsets:
         self._publication = publication
 
     def served(self, claim: Mapping[str, Any]) -> Served:
+        history = History.of(claim)
         with session(self._dsn) as conn:
-            slot, newest = find_slot(conn, claim["slot"]), SourcePosition(wal_position(conn))
+            slot, newest = find_slot(conn, claim["slot"]), history.position(wal_position(conn))
         if slot is None or slot.confirmed_flush_lsn is None:
             return Served(None, newest, f"there is no slot {claim['slot']}")
         facts = {
@@ -77,13 +79,14 @@ class PostgresOffsets:
         }
         if slot.wal_status == "lost":
             return Served(None, newest, f"slot {slot.name} was invalidated: the server removed its WAL", facts)
-        return Served(SourcePosition(slot.confirmed_flush_lsn), newest, _reader(slot), facts)
+        return Served(history.position(slot.confirmed_flush_lsn), newest, _reader(slot), facts)
 
     def count(self, claim: Mapping[str, Any], after: int, upto: SourcePosition) -> Counted | None:
+        history = History.of(claim)
         names = [claim["publication"], *([claim["inserts"]] if claim.get("inserts") else [])]
         arguments = {
             "slot": claim["slot"],
-            "upto": str(Lsn(upto.ordinal)),
+            "upto": str(history.lsn(upto.ordinal)),
             "limit": CHANGES_COUNTED_MAX,
             "publications": ", ".join('"' + name.replace('"', '""') + '"' for name in names),
         }
@@ -95,7 +98,7 @@ class PostgresOffsets:
             return None
         assert row is not None
         messages, commits = row
-        ordinals = [parse_commit(bytes(each)).position.ordinal for each in commits or ()]
+        ordinals = [history.ordinal(parse_commit(bytes(each)).position.ordinal) for each in commits or ()]
         return Counted(sum(after < each < upto.ordinal for each in ordinals), messages < CHANGES_COUNTED_MAX)
 
     def adopt(self, claim: Mapping[str, Any] | None) -> Adopted:
@@ -109,6 +112,7 @@ class PostgresOffsets:
         kept = dict(claim or {"owns_publication": False, "inserts": None, "publication": self._publication})
         kept.pop("skip_to", None)
         kept.pop("gap_from", None)
+        kept.pop("is_void", None)
         taken = {**kept, "slot": self._slot, "owns_slot": False, "timeline": identity.timeline}
         leave = None
         if claim is not None:

@@ -15,7 +15,7 @@ from tailrace.model.change import PREFIX
 from tailrace.model.table import TableId
 from tailrace.source.door import Problem, SourceTable
 from tailrace.source.postgres._access import Rights
-from tailrace.source.postgres._catalog import Part, TableInfo, quoted, schema_of
+from tailrace.source.postgres._catalog import Part, TableInfo, peeked, quoted, schema_of
 
 GENERATED_SINCE = 180000
 """The server's version from which on a publication can send generated columns, and from which on one that does not
@@ -138,5 +138,5 @@ def source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[
     found = first_problems(infos, Rights.load(conn, infos))
     return [
         SourceTable(schema_of(info), info.rows_estimated, found[info.table], info, info.row_bytes_estimated)
-        for info in infos
+        for info in peeked(conn, infos)
     ]

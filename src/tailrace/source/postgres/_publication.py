@@ -25,6 +25,8 @@ from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
 from tailrace.source.postgres._waiting import Waiter, lock_holders
 
 QUERIES = load("replication.sql")
+ROOTS_SINCE = 130000
+"""The server's version from which on partitioned tables can be published."""
 _VIA_ROOT = "with (publish_via_partition_root = true)"
 
 
@@ -52,11 +54,15 @@ class Kind:
     generated: bool = False
     """Generated columns that are stored, too."""
 
-    @property
-    def options(self) -> sql.SQL:
-        changes = "publish = 'insert, truncate', " if self.inserts else ""
-        generated = f", {_generated(True)}" if self.generated else ""
-        return sql.SQL(f"({changes}publish_via_partition_root = true{generated})")
+    def options(self, has_roots: bool) -> sql.SQL:
+        """What follows the tables in a statement that makes it."""
+        chosen = [
+            "publish = 'insert, truncate'" if self.inserts else "",
+            "publish_via_partition_root = true" if has_roots else "",
+            _generated(True) if self.generated else "",
+        ]
+        listed = ", ".join(each for each in chosen if each)
+        return sql.SQL(f"with ({listed})" if listed else "")
 
 
 EVERYTHING = Kind()
@@ -200,7 +206,7 @@ class _Order:
 
 def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo], done: Ensured) -> None:
     """Publish the tables; where the server wants their owner for that, those that the user owns."""
-    statement = _statement(order, tables)
+    statement = _statement(order, tables, has_roots=conn.info.server_version >= ROOTS_SINCE)
     try:
         order.waiter.run(conn, statement, lock_holders("publishing the tables"))
     except psycopg.errors.InsufficientPrivilege as error:
@@ -219,11 +225,12 @@ def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo
         done.added += [info.table for info in tables]
 
 
-def _statement(order: _Order, tables: Sequence[TableInfo]) -> sql.Composed:
+def _statement(order: _Order, tables: Sequence[TableInfo], *, has_roots: bool) -> sql.Composed:
     name, listed = sql.Identifier(order.name), _listed([info.table for info in tables])
     if order.is_new:
         chosen = sql.SQL("for table {}").format(listed) if tables else sql.SQL("")
-        return sql.SQL("create publication {} {} with {}").format(name, chosen, order.kind.options)
+        options = order.kind.options(has_roots)
+        return sql.SQL("create publication {} {} {}").format(name, chosen, options)
     return sql.SQL("alter publication {} add table {}").format(name, listed)
 
 

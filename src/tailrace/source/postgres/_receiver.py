@@ -11,14 +11,16 @@ from select import select
 import psycopg
 from psycopg import pq
 
-from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.errors import DefiniteError, GapError, TailraceError, TransientError
+from tailrace.source.postgres._timeline import REPAIR
 
 FEEDBACK_SECONDS = 0.5
 SILENCE_SECONDS_MAX = 120.0
-"""A server that is asked all the time and does not answer for so long is taken for lost: a network that was cut says
+"""A server that is asked all the time and does not answer for so long is looked at: a network that was cut says
 nothing."""
 
 _POSTGRES_EPOCH_SECONDS = 946_684_800
+_UNDEFINED_OBJECT = b"42704"
 _STATUS = struct.Struct(">cQQQqB")
 _MESSAGES_AT_ONCE = 10_000
 _OBJECT_BYTES = 64
@@ -73,12 +75,15 @@ class Receiver(threading.Thread):
         inbox: Inbox,
         durable_ordinal: Callable[[], int],
         is_paused: Callable[[], bool],
+        is_at_work: Callable[[], bool],
     ) -> None:
+        """`is_at_work` is asked of a server that is silent: whether it reads its WAL for us at present."""
         super().__init__(name="receiver", daemon=True)
         self._pgconn = conn.pgconn
         self._inbox = inbox
         self._durable_ordinal = durable_ordinal
         self._is_paused = is_paused
+        self._is_at_work = is_at_work
         self._stopping = threading.Event()
 
     def run(self) -> None:
@@ -96,7 +101,9 @@ class Receiver(threading.Thread):
                     heard = time.monotonic()
                 else:
                     self._wait(next_feedback)
-                    _require_sound(heard)
+                    if time.monotonic() - heard > SILENCE_SECONDS_MAX:
+                        self._require_work()
+                        heard = time.monotonic()
             self._confirm()
         except Exception as error:
             self._inbox.close(error)
@@ -109,6 +116,12 @@ class Receiver(threading.Thread):
     @property
     def _holds_back(self) -> bool:
         return self._inbox.is_full or self._is_paused()
+
+    def _require_work(self) -> None:
+        """Transient unless the server is silent because of the WAL that it reads: a large transaction of other tables,
+        or one of many definitions, can take it hours, and a new connection would begin with it again."""
+        if not self._is_at_work():
+            raise TransientError(f"the server has not answered for {SILENCE_SECONDS_MAX:.0f} s")
 
     def _receive(self) -> bool:
         """Hand over what libpq has buffered; False when it has nothing whole."""
@@ -142,18 +155,16 @@ class Receiver(threading.Thread):
         self._pgconn.flush()
 
 
-def _require_sound(heard: float) -> None:
-    """Transient when the server has been silent for too long."""
-    if time.monotonic() - heard > SILENCE_SECONDS_MAX:
-        raise TransientError(f"the server has not answered for {SILENCE_SECONDS_MAX:.0f} s")
-
-
 def _ending(pgconn: pq.abc.PGconn) -> TailraceError:
     """Why the server ended the stream."""
     result = pgconn.get_result()
     state = result.error_field(pq.DiagnosticField.SQLSTATE) if result else None
     text = (result.error_message if result else b"") or pgconn.error_message
     reason = " ".join(text.decode(errors="replace").split()) or "connection closed"
+    if state == _UNDEFINED_OBJECT:
+        # Up to Postgres 17 it looks a publication up as it was when the change was made, for every change.
+        message = f"the server cannot send changes that were made while it had no publication for them: {reason}"
+        return GapError(message, f"let nothing drop the publication; {REPAIR}")
     if state is not None and state.startswith(b"42"):
         return DefiniteError(f"the server refuses to stream: {reason}", "see what changed in the database")
     if state is not None and state.startswith(b"22"):

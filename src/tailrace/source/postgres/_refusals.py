@@ -43,8 +43,41 @@ _REPLICATION = _Refusal(
     "user {user} lacks the REPLICATION privilege",
     "alter role {role} with replication",
 )
+_TLS = (
+    _Refusal(
+        ("certificate verify failed",),
+        DefiniteError,
+        "the server's certificate is not trusted: {reason}",
+        "name the file of the certificates that it is checked by: sslrootcert=FILE, or =system for this machine's own",
+    ),
+    _Refusal(
+        ("does not match host name",),
+        DefiniteError,
+        "the server's certificate is for another host: {reason}",
+        "connect by a name that it has; sslmode=verify-ca does without this check",
+    ),
+    _Refusal(
+        ("root certificate file", "certificate file", "private key file"),
+        DefiniteError,
+        "the connection string asks for a certificate that cannot be used: {reason}",
+        "check sslrootcert, sslcert and sslkey; no one else may read a key: chmod 600",
+    ),
+    _Refusal(
+        ("does not support SSL",),
+        DefiniteError,
+        "the server does not offer TLS",
+        "alter system set ssl = on, with ssl_cert_file and ssl_key_file; sslmode=disable does without",
+    ),
+    _Refusal(
+        ("valid client certificate", "certificate authentication failed"),
+        DefiniteError,
+        "the server wants a certificate of {user}",
+        "name the files of one whose common name is {user}: sslcert=FILE sslkey=FILE",
+    ),
+)
 _REFUSALS = (
     _PASSWORD,
+    *_TLS,
     _Refusal(
         ("CONNECT",),
         DefiniteError,
@@ -124,6 +157,7 @@ def _say(refusal: _Refusal, error: psycopg.OperationalError, dsn: str) -> Tailra
         "role": role,
         "database": sql.Identifier(database).as_string(None),
         "limit": f"alter role {role} connection limit …;",
+        "reason": _reason(" ".join(str(error).split())),
     }
     return refusal.kind(f"{describe(dsn)}: {refusal.message.format(**words)}", refusal.hint.format(**words))
 

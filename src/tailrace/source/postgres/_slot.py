@@ -34,6 +34,10 @@ _REASONS = {
         "the server ran with another wal_level for a while",
         "keep wal_level = logical, on the primary too",
     ),
+    "conflict": (
+        "the server removed catalog rows that are needed to read its WAL, or its primary ran with another wal_level",
+        "alter system set hot_standby_feedback = on; on this standby, then select pg_reload_conf();",
+    ),
     "idle_timeout": (
         "it was not read for longer than the server allows",
         "alter system set idle_replication_slot_timeout = 0; select pg_reload_conf();",
@@ -114,7 +118,7 @@ def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
             f"let nothing drop it; {REPAIR}",
         )
     if slot.wal_status == "lost":
-        reason, remedy = _REASONS[slot.invalidation_reason or "wal_removed"]
+        reason, remedy = why_lost(slot.invalidation_reason)
         raise GapError(
             f"replication slot {name} was invalidated: {reason}; changes since {end} cannot be read any more",
             f"{remedy} then {REPAIR}",
@@ -122,9 +126,17 @@ def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
     return slot.confirmed_flush_lsn
 
 
-def require_continuity(conn: psycopg.Connection, name: str, end: Lsn) -> None:
+def why_lost(reason: str | None) -> tuple[str, str]:
+    """Why the server gave up a slot, and what keeps it from doing so again. A server that is newer than we are may
+    have other reasons."""
+    return _REASONS.get(
+        reason or "wal_removed", (f"the server's reason is {reason}", "see what its log says of the slot;")
+    )
+
+
+def require_continuity(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
     """Refuse to continue over a gap between `end`, where our log ends now, and what the slot still sends. Only for
-    the process that confirms: the slot moves while another one does."""
+    the process that confirms: the slot moves while another one does. Up to where it is confirmed."""
     confirmed = require_slot(conn, name, end)
     if end and confirmed > end:
         raise GapError(
@@ -132,6 +144,7 @@ def require_continuity(conn: psycopg.Connection, name: str, end: Lsn) -> None:
             "another process read from it, or it was made again, and those changes are lost",
             f"let nothing else read from it; then {REPAIR}",
         )
+    return confirmed
 
 
 def require_slot_name(name: str) -> None:
@@ -139,12 +152,6 @@ def require_slot_name(name: str) -> None:
         raise DefiniteError(
             f"{name!r} cannot be a slot's name", "use up to 63 lowercase letters, digits and underscores"
         )
-
-
-def slot_holder(conn: psycopg.Connection, name: str) -> str:
-    """Who reads from a slot that is in use, in words."""
-    row = conn.execute(QUERIES["slot_holder"], {"slot": name}).fetchone()
-    return "another process" if row is None else f"process {row[0]} of the server ({row[1]} from {row[2]})"
 
 
 def create_slot(dsn: str, name: str, waiter: Waiter, *, failover: bool = False) -> Lsn:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres._announced import Described
+from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._messages import (
     POSTGRES_EPOCH_US,
@@ -49,6 +50,7 @@ from tailrace.source.postgres._messages import (
     parse_truncate,
     without_xid,
 )
+from tailrace.source.postgres._replay import Replay
 from tailrace.source.postgres._stream_records import HEADER_BYTES, RecordList
 
 _LSN = struct.Struct(">xQ")
@@ -66,6 +68,11 @@ class Known:
     last_commit_ordinal: int = 0
     prepared: Mapping[int, int] = field(default_factory=dict)
     """Transactions that are prepared, and where."""
+    received_ordinal: int = 0
+    """Messages that belong to no transaction are in the log up to here."""
+    replay: Replay = field(default_factory=Replay)
+    history: History = FIRST
+    """What ordinals are of. The others here are LSNs of it."""
 
 
 class StreamEncoder:
@@ -75,6 +82,9 @@ class StreamEncoder:
     def __init__(self, known: Known, describe: Callable[[Relation], Described]) -> None:
         self._last_commit_ordinal = known.last_commit_ordinal
         self._prepared = dict(known.prepared)
+        self._received_ordinal = known.received_ordinal
+        self._replay = known.replay
+        self._history = known.history
         self._describe = describe
         self._streamed: dict[int, list[tuple[int, Relation]]] = {}
         """The open streamed transactions, and which shapes each announced that are not settled."""
@@ -93,7 +103,7 @@ class StreamEncoder:
 
     def encode(self, messages: Sequence[bytes]) -> pa.RecordBatch:
         """The records of `messages`, in order."""
-        self._records = records = RecordList(messages)
+        self._records = records = RecordList(messages, self._history)
         tags = records.heads.tags.tolist()
         start = 0
         for row in records.heads.rare:
@@ -123,7 +133,10 @@ class StreamEncoder:
             case "k":
                 if not self._xid:
                     # Inside a block a keepalive says nothing about what has been received whole.
-                    self._records.add(_lsn(message), 0, Kind.KEEPALIVE)
+                    lsn = _lsn(message)
+                    # The transaction that commits there comes next, if there is one.
+                    self._replay.passed(lsn - 1)
+                    self._records.add(lsn, 0, Kind.KEEPALIVE)
             case "R" | "T" | "M" | "Y" | "O":
                 self._take_inside(tag, message, payload)
             case "S" | "E" | "c" | "A":
@@ -170,6 +183,7 @@ class StreamEncoder:
                 self._leave_block()
             case "c":
                 xid, commit = parse_stream_commit(payload)
+                self._replay.committed(commit.position.ordinal, commit.position.time_us)
                 self._complete(xid, tag)
                 self._end(message, xid, commit)
             case "A":
@@ -230,8 +244,10 @@ class StreamEncoder:
         lsn, _, commit_lsn, end_lsn, time = _COMMIT.unpack(message)
         if self._block != ("B", self._xid, commit_lsn):
             raise malformed("C")
+        self._replay.committed(commit_lsn, time + POSTGRES_EPOCH_US)
         if not self._is_skipped:
-            payload = _COMMIT_RECORD.pack(commit_lsn, end_lsn, time + POSTGRES_EPOCH_US)
+            ordinals = self._history.ordinal(commit_lsn), self._history.ordinal(end_lsn)
+            payload = _COMMIT_RECORD.pack(*ordinals, time + POSTGRES_EPOCH_US)
             self._records.add(lsn, self._xid, Kind.COMMIT, payload)
             self._last_commit_ordinal = commit_lsn
         self._leave_block()
@@ -241,7 +257,9 @@ class StreamEncoder:
         if commit is None or commit.position.ordinal <= self._last_commit_ordinal:
             self._records.add(_lsn(message), xid, Kind.ROLLBACK)
         else:
-            self._records.add(_lsn(message), xid, Kind.COMMIT, commit.to_bytes())
+            at = replace(commit.position, ordinal=self._history.ordinal(commit.position.ordinal))
+            logged = Commit(at, self._history.ordinal(commit.end_ordinal))
+            self._records.add(_lsn(message), xid, Kind.COMMIT, logged.to_bytes())
             self._last_commit_ordinal = commit.position.ordinal
 
     def _abort(self, message: bytes, xid: int, sub_xid: int) -> None:
@@ -264,6 +282,8 @@ class StreamEncoder:
     def _end_prepared(self, message: bytes, ended: Ended) -> None:
         if self._xid:
             raise malformed("K")
+        if ended.commit is not None:
+            self._replay.committed(ended.commit.position.ordinal, ended.commit.position.time_us)
         if self._prepared.pop(ended.xid, None) is not None:
             self._end(message, ended.xid, ended.commit)
         elif ended.commit is not None and ended.commit.position.ordinal > self._last_commit_ordinal:
@@ -301,6 +321,8 @@ class StreamEncoder:
             if not self._xid:
                 raise malformed("M")
             self._add(message, Kind.MESSAGE, payload, sub_xid=sub_xid)
+            return
+        if found.lsn < self._received_ordinal:
             return
         self._records.add(found.lsn, 0, Kind.MESSAGE, payload)
         if not self._xid:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tailrace.log.record import RECORD
 from tailrace.model.kind import Kind
+from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._messages import malformed
 
 HEADER_BYTES = 25
@@ -83,8 +84,9 @@ class Heads:
 class RecordList:
     """Records of one batch of messages, in order."""
 
-    def __init__(self, messages: Sequence[bytes]) -> None:
+    def __init__(self, messages: Sequence[bytes], history: History = FIRST) -> None:
         self.heads = Heads.of(messages)
+        self._history = history
         self._messages = messages
         self._rows: list[int] = []
         """Of each record its message; of one that is no change, any."""
@@ -146,6 +148,7 @@ class RecordList:
             relation[part] = self.heads.uint32(rows[part], _AFTER_TAG + _XID_BYTES)
         for row, of_relation, of_sub_xid in self._about:
             relation[row], sub_xid[row] = of_relation, of_sub_xid
+        ordinal |= np.uint64(self._history.ordinal(0))
         columns = (ordinal, xid, sub_xid, kind, relation, self._payloads)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, RECORD, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=RECORD)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import psycopg
 
-from tailrace.errors import DefiniteError, GapError
+from tailrace.errors import GapError, MovedError
 from tailrace.source.postgres._identity import Identity
 from tailrace.source.postgres._lsn import Lsn
 
+_ALIGNED_BYTES = 8
 REPAIR = "repair the lake with --snapshot-mode when_needed: every table is copied again, by windows"
 
 
@@ -32,11 +33,23 @@ def require_timeline(replication_conn: psycopg.Connection, known: int, found: Id
         )
 
 
+def require_wal(found: Identity, end: Lsn) -> None:
+    """A `GapError` unless the server has written as much as our log has of it: asked for what is to come, it would
+    wait in silence and leave out all that commits before."""
+    # A message outside of transactions is logged as received up to the byte after its start, and records are aligned.
+    if found.end < end - end % _ALIGNED_BYTES:
+        raise GapError(
+            f"the server's WAL ends at {found.end}, and our log has changes up to {end}: the server was set back, "
+            f"perhaps to an older copy of its disk; what the lake has after {found.end} may never have happened there",
+            REPAIR,
+        )
+
+
 def require_same_timeline(replication_conn: psycopg.Connection, known: int, found: Identity, end: Lsn) -> None:
     """For the process that writes the log: the timeline must be stored before anything of it is logged."""
     require_timeline(replication_conn, known, found, end)
     if found.timeline != known:
-        raise DefiniteError(
+        raise MovedError(
             f"the server was promoted and is on timeline {found.timeline} now; nothing that we have read is lost",
             "run the same command again: it continues where the log ends",
         )

@@ -58,7 +58,7 @@ FAMILIES = (
     _text("text", "character varying", "character", '"char"', "name", note="`char(n)` with its padding"),
     _text("uuid", "json", "jsonb", "jsonpath", "xml", note="`json` as it was written, `jsonb` as Postgres prints it"),
     _text("time without time zone", "time with time zone", "interval", note="`24:00:00` stays"),
-    _text("money", note="as the database's `lc_monetary` prints it"),
+    _text("money", note="as `lc_monetary = C` prints it: `$1,234.50`"),
     _text("bit", "bit varying"),
     _text("inet", "cidr", "macaddr", "macaddr8"),
     _text("point", "line", "lseg", "box", "path", "polygon", "circle", note="an array of `box` is text, too"),
@@ -67,7 +67,10 @@ FAMILIES = (
     _text("int4multirange", "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"),
     _text("int2vector", "oidvector", note="no arrays in what they print"),
     _text("tid", "xid", "xid8", "cid", "pg_lsn", "pg_snapshot", "txid_snapshot", "refcursor", "aclitem"),
-    _text("regclass", "regproc", "regprocedure", "regoper", "regoperator", "regtype", "regrole", "regnamespace"),
+    _text(
+        "regclass", "regproc", "regprocedure", "regoper", "regoperator", "regtype", note="`public.orders`, see below"
+    ),
+    _text("regrole", "regnamespace"),
     _text("regconfig", "regdictionary", "regcollation", "regdatabase", "gtsvector"),
     _text("an enum", "a composite type", note='labels, and `(1,"a b")`'),
     _text("hstore", "citext", "ltree", "geometry", "vector", note="every type of an extension"),

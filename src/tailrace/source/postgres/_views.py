@@ -4,11 +4,14 @@ A transaction is in the server's log before others see it: its commit record is 
 a standby for as long as that is away. So a state is no place in the log. A *view* says what it shows:
 
     primary   {"xmin": 740, "xmax": 745, "xip": [741, 743]}   all before 745, but for those two that were open
-    standby   {"replayed": 50331648}                          all whose commit ends at or before this LSN
+    standby   {"replayed": 50331648}                          all whose commit ends at or before this ordinal
 
 The server's own list of open transactions is always empty on a standby. But there a transaction is seen when its commit
 is replayed, and commits are replayed in the order of the log. So the view of a standby is what it had replayed before
 its state was taken. Some more may be shown: what was replayed until it was taken.
+
+After a gap, a view has `gap_from` too, where the log ended: the server that follows may have begun again to count its
+transactions, so of those before none is unseen for its number alone, and none at all if they are void (`_history`).
 
 Nothing is left at the server after a crash: the state ends with its connection.
 """
@@ -25,9 +28,9 @@ import psycopg
 import pyarrow as pa
 
 from tailrace.errors import TransientError
-from tailrace.model.position import SourcePosition
 from tailrace.source.door import View, Waiting, WindowPoint
 from tailrace.source.postgres._connection import connect, explained
+from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import load
@@ -48,11 +51,16 @@ def read_view(conn: psycopg.Connection) -> View:
 
 def unseen(view: View, transactions: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """For each of some logged transactions, whether the view does not show it."""
+    is_old = np.zeros(len(transactions), np.bool_)
+    if "gap_from" in view:
+        is_old = transactions.column("commit_ordinal").to_numpy() <= np.uint64(view["gap_from"])
+    is_void = is_old & view.get("is_void", False)
     if "replayed" in view:
         ends = transactions.column("end_ordinal").to_numpy()
-        return np.asarray(ends > np.uint64(view["replayed"]))
+        return np.asarray((ends > np.uint64(view["replayed"])) & ~is_void)
     xids = widened(transactions.column("xid").to_numpy(), view["xmax"])
-    return np.asarray((xids >= view["xmax"]) | np.isin(xids, np.array(view["xip"], np.int64)))
+    is_open = np.isin(xids, np.array(view["xip"], np.int64))
+    return np.asarray(((xids >= view["xmax"]) & ~is_old) | (is_open & ~is_void))
 
 
 def widened(xids: np.ndarray[Any, Any], near: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -62,7 +70,9 @@ def widened(xids: np.ndarray[Any, Any], near: int) -> np.ndarray[Any, np.dtype[n
 
 
 @contextmanager
-def window(dsn: str, waiting: Waiting, watermarks: Watermarks = READ_ONLY) -> Iterator[WindowPoint]:
+def window(
+    dsn: str, waiting: Waiting, watermarks: Watermarks = READ_ONLY, history: History = FIRST
+) -> Iterator[WindowPoint]:
     """See `Source.window`."""
     with explained(dsn), closing(connect(dsn)) as conn:
         with watermarks.around(conn):
@@ -74,10 +84,11 @@ def window(dsn: str, waiting: Waiting, watermarks: Watermarks = READ_ONLY) -> It
                 raise TransientError("the standby became a primary")
             if "replayed" in view:
                 position = _received(conn)
-                yield WindowPoint(SourcePosition(position), token, before, position == before["replayed"])
+                is_exact = position == before["replayed"]
+                yield WindowPoint(history.position(position), token, history.dated(before), is_exact)
                 return
             position = wal_position(conn)
-            yield WindowPoint(SourcePosition(position), token, view, is_exact=True)
+            yield WindowPoint(history.position(position), token, history.dated(view), is_exact=True)
             conn.execute("commit")
         _wait_until_flushed(conn, position, waiting)
 

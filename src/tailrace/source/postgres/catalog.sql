@@ -25,7 +25,7 @@ with tree
 select tree.root::bigint, c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
        c.relreplident::text, c.relpages,
        (c.relpages + coalesce(toast.relpages, 0)) * current_setting('block_size')::bigint as size_bytes,
-       greatest(c.reltuples, 0)::bigint as rows_estimated
+       case when c.reltuples > 0 then c.reltuples::bigint else pg_stat_get_live_tuples(c.oid) end as rows_estimated
 from tree
 join pg_class c on c.oid = tree.part and c.relkind <> 'p'
 join pg_namespace n on n.oid = c.relnamespace
@@ -85,6 +85,14 @@ group by tree.root;
 
 -- look_in: have one more namespace in the search path until the transaction ends
 select set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(%(namespace)s)), true);
+
+-- copy: rows as CSV
+copy (select {names} from {rows}) to stdout (format csv);
+
+-- copy_alike: the same; the names in them are printed under one search path, whatever the one that the query is read under
+copy (
+  select {names} from (select {names} from {rows}) as r where (select set_config('search_path', {path}, true)) is not null
+) to stdout (format csv);
 
 -- access: what the connected user may do with some tables
 select c.oid::bigint as relation,

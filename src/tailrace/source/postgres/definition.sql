@@ -19,9 +19,13 @@ from tree
 join pg_class c on c.oid = tree.part and c.relkind = 'r'
 order by tree.root, c.oid;
 
--- partitions: the partitions of some tables; when each was attached and when it was made
+-- partitions: the partitions of some tables; when each was attached and made, and whether both by one statement
 with tree
-select tree.root::bigint, tree.part::bigint, i.xmin::text, made.xmin::text, c.relkind <> 'p'
+select tree.root::bigint, tree.part::bigint, i.xmin::text, made.xmin::text, c.relkind <> 'p',
+       exists (
+         select from pg_attribute a
+         where a.attrelid = tree.part and a.attnum > 0 and a.xmin = made.xmin and a.cmin = made.cmin
+       )
 from tree
 join pg_class c on c.oid = tree.part
 join pg_inherits i on i.inhrelid = tree.part
@@ -29,8 +33,8 @@ join pg_attribute made on made.attrelid = tree.part and made.attname = 'tableoid
 where tree.part <> tree.root
 order by tree.root, tree.part;
 
--- attached_with_rows: whether a partition has rows that are older than its being a partition
-select exists (select from only {} where age(xmin) >= age(%(attached)s::xid));
+-- has_rows: whether a partition has any rows now
+select exists (select from only {});
 
 -- label_and_attribute: enum labels and composite types' attributes that the text of some tables' values depends on
 with recursive used(relation, type) as (

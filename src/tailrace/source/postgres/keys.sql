@@ -47,3 +47,18 @@ order by number;
 -- last_key: of some rows, the one with the greatest key
 select {texts}
 from (select {keys} from {rows} order by {places} limit 1) as chosen;
+
+-- leads_index: whether some columns of a table are the first of an index that has all of its rows, in any order
+select exists (
+  select
+  from pg_index i
+  join pg_class c on c.oid = i.indexrelid
+  join pg_am m on m.oid = c.relam and m.amname = 'btree'
+  where i.indrelid = %(relation)s and i.indisvalid and i.indpred is null
+    and (
+      select array_agg(a.attname::text order by k.position)
+      from unnest(i.indkey::int2[]) with ordinality as k(attnum, position)
+      join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
+      where k.position <= cardinality(%(order)s::text[])
+    ) = %(order)s::text[]
+);

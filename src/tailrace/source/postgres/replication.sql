@@ -1,6 +1,9 @@
 -- slot: what the server knows of one logical slot
-select database, plugin, active_pid, confirmed_flush_lsn::text, wal_status, slot_type, current_database(),
-       restart_lsn::text, to_jsonb(s) ->> 'invalidation_reason'
+select database, plugin, active_pid, confirmed_flush_lsn::text, to_jsonb(s) ->> 'wal_status', slot_type, current_database(),
+       restart_lsn::text,
+       coalesce(
+         to_jsonb(s) ->> 'invalidation_reason', case when (to_jsonb(s) ->> 'conflicting')::boolean then 'conflict' end
+       )
 from pg_replication_slots s
 where slot_name = %(slot)s;
 
@@ -10,21 +13,29 @@ from pg_logical_slot_peek_binary_changes(
   %(slot)s, %(upto)s::pg_lsn, %(limit)s, 'proto_version', '1', 'publication_names', %(publications)s
 );
 
--- slot_holder: who reads from a slot
-select a.pid, coalesce(nullif(a.application_name, ''), 'without a name'), coalesce(a.client_addr::text, 'a socket')
+-- slot_holder: who reads from a slot, and when that client last answered
+select a.pid, coalesce(nullif(a.application_name, ''), 'without a name'), coalesce(a.client_addr::text, 'a socket'),
+       clock_timestamp(), r.reply_time
 from pg_replication_slots s
 join pg_stat_activity a on a.pid = s.active_pid
+left join pg_stat_replication r on r.pid = s.active_pid
 where s.slot_name = %(slot)s;
 
+-- is_at_work: whether a process waits neither for its client nor for something to do
+select coalesce(wait_event_type, '') not in ('Client', 'Activity')
+from pg_stat_activity
+where pid = %(pid)s;
+
 -- publication: what a publication sends: inserts and truncates, updates, deletes, partitions as their table, …
-select pubinsert and pubtruncate, pubupdate, pubdelete, pubviaroot,
+select pubinsert and pubtruncate, pubupdate, pubdelete, coalesce((to_jsonb(p) ->> 'pubviaroot')::boolean, true),
        coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false)
 from pg_publication p
 where pubname = %(publication)s;
 
 -- publication_tables: the tables that a publication names; the server's own view waits for whoever locks one
 with recursive named(relation, is_partial, via_root) as (
-  select r.prrelid, to_jsonb(r) ->> 'prqual' is not null or to_jsonb(r) ->> 'prattrs' is not null, p.pubviaroot
+  select r.prrelid, to_jsonb(r) ->> 'prqual' is not null or to_jsonb(r) ->> 'prattrs' is not null,
+         (to_jsonb(p) ->> 'pubviaroot')::boolean
   from pg_publication p
   join pg_publication_rel r on r.prpubid = p.oid
   where p.pubname = %(publication)s
@@ -41,8 +52,10 @@ join pg_namespace n on n.oid = c.relnamespace
 union all
 select n.nspname, c.relname, false
 from pg_publication p
-join pg_class c on c.relpersistence = 'p'
-  and case when p.pubviaroot then c.relkind in ('r', 'p') and not c.relispartition else c.relkind = 'r' end
+join pg_class c on c.relpersistence = 'p' and case (to_jsonb(p) ->> 'pubviaroot')::boolean
+  when true then c.relkind in ('r', 'p') and not c.relispartition
+  when false then c.relkind = 'r'
+  else c.relkind = 'r' and not c.relispartition end
 join pg_namespace n on n.oid = c.relnamespace and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
 where p.pubname = %(publication)s and p.puballtables;
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
@@ -40,7 +40,7 @@ from tailrace.source.door import (
     wait_in_silence,
 )
 from tailrace.source.offsets import OffsetWords
-from tailrace.source.postgres import _capture, _chunks, _doctor, _keys, _pgoutput, _views
+from tailrace.source.postgres import _address, _capture, _chunks, _doctor, _keys, _mark, _pgoutput, _settling, _views
 from tailrace.source.postgres._catalog import (
     TableInfo,
     append_only,
@@ -52,34 +52,26 @@ from tailrace.source.postgres._catalog import (
     schema_of,
 )
 from tailrace.source.postgres._claims import publications, require_names, require_signals, require_usable
-from tailrace.source.postgres._connection import KeptConnection, connect, explained, session
+from tailrace.source.postgres._connection import KeptConnection, explained, session
+from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import read_chosen, renewed, types_of
-from tailrace.source.postgres._identity import (
-    Identity,
-    identify,
-    require_streaming,
-    require_wal_after,
-    wal_position,
-)
+from tailrace.source.postgres._history import FIRST, History
+from tailrace.source.postgres._identity import Identity, require_streaming, wal_position
 from tailrace.source.postgres._lsn import Lsn
-from tailrace.source.postgres._mark import catalog_mark
-from tailrace.source.postgres._offsets import WORDS, PostgresOffsets, stream_end
+from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
 from tailrace.source.postgres._problems import source_tables
 from tailrace.source.postgres._protocol import StreamOptions
 from tailrace.source.postgres._publication import drop_publication, publish, sent_tables
 from tailrace.source.postgres._sent import Sent, as_sent, sent_by
-from tailrace.source.postgres._settling import settle
 from tailrace.source.postgres._signal_table import SignalTable, without_signals
 from tailrace.source.postgres._slot import (
     create_slot,
     drop_slot,
     exported_snapshot,
     find_ready_slot,
-    require_continuity,
     require_slot,
 )
-from tailrace.source.postgres._timeline import require_timeline
 from tailrace.source.postgres._verdict import why_copy
 from tailrace.source.postgres._waiting import Waiter
 from tailrace.source.postgres._watermarks import watermarks_of
@@ -125,6 +117,7 @@ class PostgresSource(Source):
         self._stream = StreamOptions(**(stream or {}))
         self._generated = generated
         self._kept = KeptConnection(dsn)
+        self._history = FIRST
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(self.arguments.values())
@@ -149,7 +142,12 @@ class PostgresSource(Source):
     def claimed(self, claim: Claim) -> Source:
         if claim["owns_publication"] or self._publication is not None:
             return self
-        return type(self)(**{**self.arguments, "publication": claim["publication"]})
+        found = type(self)(**{**self.arguments, "publication": claim["publication"]})
+        found._history = History.of(claim)
+        return found
+
+    def reserved(self) -> frozenset[str]:
+        return frozenset(f"slot {self._slot} at {server}" for server in _address.servers(self._dsn) if self._slot)
 
     def identify(self) -> Mapping[str, str]:
         return self._identity().log_identity
@@ -159,6 +157,7 @@ class PostgresSource(Source):
         if stored is not None:
             require_names(stored, self._slot, self._publication, needs_inserts=bool(self._append_only))
             self._require_signals(stored)
+            self._history = History.of(stored)
             return stored
         with session(self._dsn) as conn:
             require_usable(conn, self._slot, self._publication, needs_inserts=bool(self._append_only))
@@ -171,6 +170,7 @@ class PostgresSource(Source):
             "owns_publication": self._publication is None,
             "inserts": f"{name}_inserts" if needs_inserts else None,
             "timeline": identity.timeline,
+            "system": identity.system_identifier,
         }
         self._require_signals(claim)
         return claim
@@ -195,7 +195,7 @@ class PostgresSource(Source):
             before = {info.relation: known[info.table] for info in infos}
             definitions = {oid: DefinitionOf.from_json(each) for oid, each in before.items() if each is not None}
             types = {info.relation: types_of(info, definitions.get(info.relation)) for info in infos}
-            found = read_chosen(conn, publications(claim), infos, definitions, types)
+            found = read_chosen(conn, publications(claim), infos, definitions, types, History.of(claim))
         return {
             info.table: replace(schema_of(info, types[info.relation].rule), definition=found[info.relation].to_json())
             for info in infos
@@ -204,7 +204,7 @@ class PostgresSource(Source):
 
     def mark(self) -> str | None:
         # Updates of a table of which only inserts are sent show in the server's statistics alone.
-        return None if self._append_only else self._kept.ask(catalog_mark)
+        return None if self._append_only else self._kept.ask(_mark.catalog_mark)
 
     @staticmethod
     def renewed(definition: Definition) -> Definition:
@@ -235,7 +235,7 @@ class PostgresSource(Source):
                     done.append(f"slot {slot}, which had lost changes, dropped")
             elif resume is not None:
                 # What another process may have read from it is for capture to find out, which knows the log's end.
-                require_slot(conn, slot, Lsn(resume.ordinal))
+                require_slot(conn, slot, History.of(claim).lsn(resume.ordinal))
             infos = self._found(conn, tables)
             if self._signals is not None and self._signals.table not in tables:
                 infos += self._signals.found(conn)
@@ -249,18 +249,12 @@ class PostgresSource(Source):
         return Prepared(done, refused)
 
     def require_continuity(self, claim: Claim, end: SourcePosition | None) -> Claim:
-        with explained(self._dsn), closing(connect(self._dsn, replication=True)) as replication_conn:
-            found = identify(replication_conn)
-            if end is not None:
-                require_timeline(replication_conn, claim["timeline"], found, Lsn(end.ordinal))
-        if end is not None and claim.get("gap_from") != end.ordinal:
-            with session(self._dsn) as conn:
-                require_continuity(conn, claim["slot"], stream_end(claim, end.ordinal))
-        return {**claim, "timeline": found.timeline}
+        return continued(self._dsn, claim, None if end is None else end.ordinal)
 
     def restart(self, claim: Claim, end: SourcePosition) -> Claim:
-        require_wal_after(Lsn(self.now().ordinal), Lsn(end.ordinal))
-        return {**claim, "gap_from": end.ordinal, "skip_to": 0, "timeline": self._identity().timeline}
+        again = restart(self._dsn, claim, end.ordinal)
+        self._history = History.of(again)
+        return again
 
     def drop(self, claim: Claim) -> list[str]:
         done = []
@@ -276,7 +270,7 @@ class PostgresSource(Source):
         return done
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
-        names = claim["slot"], publications(claim), claim["timeline"], claim.get("gap_from"), claim.get("skip_to") or 0
+        names = claim["slot"], publications(claim), claim["timeline"], History.of(claim), claim.get("skip_to") or 0
         stream = _capture.Stream(self._dsn, *names, tuple(self._as_text), self._stream)
         _capture.run(stream, log, control)
 
@@ -284,7 +278,7 @@ class PostgresSource(Source):
         return PostgresOffsets(self._dsn, self._slot, self._publication)
 
     def now(self) -> SourcePosition:
-        return SourcePosition(self._kept.ask(wal_position))
+        return self._history.position(self._kept.ask(wal_position))
 
     def lag_bytes(self, ordinal: int) -> int | None:
         try:
@@ -310,18 +304,18 @@ class PostgresSource(Source):
         name = f"tailrace_snapshot_{secrets.token_hex(4)}"
         waiter = Waiter(self._kept, waiting)
         with explained(self._dsn), exported_snapshot(self._dsn, name, waiter) as exported:
-            yield SnapshotPoint(SourcePosition(exported.lsn), exported.name)
+            yield SnapshotPoint(self._history.position(exported.lsn), exported.name)
 
     def window(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[WindowPoint]:
-        return _views.window(self._dsn, waiting, self._watermarks)
+        return _views.window(self._dsn, waiting, self._watermarks, self._history)
 
     def settle(self, tables: Sequence[TableId], waiting: Waiting = wait_in_silence) -> None:
         with session(self._dsn) as conn:
             relations = [info.relation for info in self._found(conn, tables)]
-        settle(self._kept, relations, waiting)
+        _settling.settle(self._kept, relations, waiting)
 
     def view(self) -> View:
-        return self._kept.ask(_views.read_view)
+        return self._history.dated(self._kept.ask(_views.read_view))
 
     @staticmethod
     def unseen(view: View, transactions: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:

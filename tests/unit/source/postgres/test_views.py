@@ -61,3 +61,16 @@ def test_on_a_standby_a_transaction_is_seen_when_its_commit_has_been_replayed() 
 def test_of_no_transactions_none_is_unseen() -> None:
     assert unseen({"xmin": 3, "xmax": 3, "xip": []}, index([])).tolist() == []
     assert unseen({"replayed": 3}, index([])).tolist() == []
+
+
+@pytest.mark.parametrize(("is_void", "unseen_xids"), [(False, [5, 900]), (True, [900])])
+def test_what_was_logged_before_a_gap_is_not_unseen_for_its_number_which_another_server_may_have_given(
+    is_void: bool, unseen_xids: list[int]
+) -> None:
+    xids = [5, 100, 800, 900]
+    logged = index(xids).append_column("commit_ordinal", pa.array([10, 20, 30, 40], pa.uint64()))
+    view = {"xmin": 5, "xmax": 100, "xip": [5], "gap_from": 30, "is_void": is_void}
+    assert [xid for xid, is_unseen in zip(xids, unseen(view, logged), strict=True) if is_unseen] == unseen_xids
+    replayed = {"replayed": 0, "gap_from": 30, "is_void": True}
+    standby = index(xids, [11, 21, 31, 41]).append_column("commit_ordinal", logged.column("commit_ordinal"))
+    assert unseen(replayed, standby).tolist() == [False, False, False, True]

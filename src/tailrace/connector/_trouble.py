@@ -1,0 +1,45 @@
+"""What keeps a live table from being published though neither the table nor its changes are at fault: a disk that is
+full, too many open files, another writer that is always faster.
+
+Such a table is tried again for ever, less and less often, and continues by itself. Cuts wait for it for a while and
+then do without it. What is the matter is told all the time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from tailrace.errors import TransientError
+
+RETRY_SECONDS = 1.0
+RETRY_SECONDS_MAX = 60.0
+PATIENCE_SECONDS = 60.0
+"""So long cuts wait for a table."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A table's trouble, from its first failure until it succeeds."""
+
+    error: TransientError
+    since: float
+    due: float
+    """When to try again."""
+    attempts: int = 1
+
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() >= self.due
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether others need not wait for the table any longer."""
+        return time.monotonic() >= self.since + PATIENCE_SECONDS
+
+
+def after_failure(error: TransientError, before: Trouble | None) -> Trouble:
+    """The trouble that one more failure makes."""
+    now, attempts = time.monotonic(), before.attempts + 1 if before else 1
+    rest = min(RETRY_SECONDS * 2.0 ** min(attempts - 1, 30), RETRY_SECONDS_MAX)
+    return Trouble(error, before.since if before else now, now + rest, attempts)

@@ -1,0 +1,84 @@
+"""A copy that is paused or stopped over REST reads nothing more, and one that is resumed does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.integration.lake.equality import execute
+from tests.postgres import wait_until
+from tests.serving import Served, config_for, serving
+
+from tailrace.connector.events import StreamProgressed
+
+ROWS = 20_000
+COPIES = "/connectors/shop/snapshots"
+SCRIPT = f"""
+create table t (id int primary key);
+create table large (id int primary key);
+insert into large select generate_series(1, {ROWS});
+"""
+
+
+def test_a_copy_stops_reading_when_it_is_paused_or_stopped_and_continues_when_it_is_resumed(
+    database: str, tmp_path: Path
+) -> None:
+    execute(database, SCRIPT)
+    small = {"incremental.snapshot.chunk.size": "5", "readers.max": "1"}
+    with serving(tmp_path / "home") as server:
+        server.create("shop", config_for(database) | small)
+        wait_until(lambda: _states(server) == {"live"}, 60)
+        server.ask("POST", COPIES, {"data-collections": ["public.large"], "id": "copy"}, 202)
+        wait_until(lambda: _rows(server) > 0, 60)
+
+        server.ask("POST", f"{COPIES}/pause", status=202)
+        wait_until(lambda: _signal(server) == "paused", 30)
+        paused = _still(server, database)
+        assert 0 < paused < ROWS
+        assert server.ask("GET", COPIES)["copying"] == ["public.large"]
+
+        server.ask("POST", f"{COPIES}/resume", status=202)
+        wait_until(lambda: _rows(server) > paused, 60)
+        assert _signal(server) == "running"
+
+        server.ask("POST", f"{COPIES}/stop", status=202)
+        wait_until(lambda: _signal(server) == "stopped", 30)
+        assert _still(server, database) < ROWS
+        stopped = server.ask("GET", "/connectors/shop/tables/public.large")
+        assert (stopped["state"], server.ask("GET", COPIES)["copying"]) == ("errored", [])
+        server.ask("DELETE", "/connectors/shop?drop_source=true", status=204)
+
+
+def _states(server: Served) -> set[str]:
+    return {each["state"] for each in server.ask("GET", "/connectors/shop/tables")}
+
+
+def _signal(server: Served) -> str:
+    return str(server.ask("GET", "/connectors/shop/signals/copy")["state"])
+
+
+def _rows(server: Served) -> int:
+    """How many the copy has read."""
+    found: list[dict[str, Any]] = server.ask("GET", COPIES)["progress"]
+    return max((each["rows"] for each in found if each["table"] == "public.large"), default=0)
+
+
+def _still(server: Served, database: str) -> int:
+    """How many rows have been read, and no more are while the stream publishes other changes."""
+    shown: list[int] = []
+    server.supervisor.hub.subscribe(
+        lambda _, told: shown.append(told.cut.seq) if isinstance(told, StreamProgressed) else None
+    )
+
+    def passes() -> int:
+        """The stream gets further, and how far all is has been told after that."""
+        execute(database, "insert into t select coalesce(max(id), 0) + 1 from t")
+        seq = shown[-1] if shown else 0
+        wait_until(lambda: bool(shown) and shown[-1] > seq, 30)
+        return _rows(server)
+
+    # What was being read at the moment is read to its end.
+    passes()
+    before = passes()
+    assert [passes(), passes()] == [before, before]
+    return before

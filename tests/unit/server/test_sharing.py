@@ -1,0 +1,66 @@
+"""Two connectors of a server share neither a lake nor a slot, however its server's address is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.serving import CLASS
+
+from tailrace.configuration.reading import Configuration, read
+from tailrace.errors import DefiniteError
+from tailrace.server._sharing import require_unshared
+from tailrace.server.errors import ConflictError
+
+
+def configured(folder: Path, dsn: str, slot: str | None = "one_slot") -> Configuration:
+    properties = {"connector.class": CLASS, "name": "x", "database.dsn": dsn, "lake.path": str(folder)}
+    return read(properties if slot is None else properties | {"slot.name": slot})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("host=db port=5433 dbname=a", "postgresql://u:p@DB:5433/b"),
+        ("host=db", "postgresql://db/b"),
+        ("postgresql://u@127.0.0.1:5432/a", "host=localhost dbname=b"),
+        ("postgresql://u@[::1]:5432/a", "host=127.0.0.1 port=5432"),
+        ("postgresql://h1:5432,h2:5433/a", "host=h2 port=5433"),
+        ("host=h1,h2 dbname=a", "postgresql://h2/b"),
+        (r"host='db' password='it\'s host=elsewhere'", "host=db"),
+        ("host=name hostaddr=10.0.0.7", "host=10.0.0.7"),
+        ("service=shop", "service=shop user=other"),
+    ],
+)
+def test_one_slot_of_one_server_is_known_in_every_spelling(tmp_path: Path, one: str, other: str) -> None:
+    found, known = configured(tmp_path / "a", one), configured(tmp_path / "b", other)
+    with pytest.raises(ConflictError, match=r"slot\.name: connector first has the slot one_slot at "):
+        require_unshared(found, {"first": known})
+    with pytest.raises(ConflictError):
+        require_unshared(known, {"first": found})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("host=db1 dbname=a", "host=db2 dbname=a"),
+        ("host=db port=5432", "host=db port=5433"),
+        ("postgresql://h1,h2/a", "postgresql://h3,h4/a"),
+        ("host=/run/one", "host=/run/two"),
+    ],
+)
+def test_slots_of_one_name_at_two_servers_are_two(tmp_path: Path, one: str, other: str) -> None:
+    require_unshared(configured(tmp_path / "a", one), {"first": configured(tmp_path / "b", other)})
+
+
+@pytest.mark.parametrize("dsn", ["postgresql://u@h:port/a", "host=db port=many", "host='db", "mysql://h/a", "host"])
+def test_an_address_that_makes_no_sense_is_told_and_stands_in_no_one_elses_way(tmp_path: Path, dsn: str) -> None:
+    wrong = configured(tmp_path / "a", dsn)
+    with pytest.raises(DefiniteError):
+        require_unshared(wrong, {})
+    require_unshared(configured(tmp_path / "b", "host=db"), {"wrong": wrong})
+
+
+def test_without_a_name_for_its_slot_a_source_makes_its_own(tmp_path: Path) -> None:
+    known = {"first": configured(tmp_path / "b", "host=db", None)}
+    require_unshared(configured(tmp_path / "a", "host=db", None), known)
