@@ -98,13 +98,12 @@ class KeyList:
 
 
 class ScriptedSource:
-    """Implements `Source`. Keeps nothing in memory: every call reads the script."""
+    """Implements `Source`. Keeps nothing in memory: every call reads the script. `adopt` is another's claim."""
 
     kind: ClassVar[str] = "scripted"
     offset_words: ClassVar[OffsetWords] = WORDS
 
     def __init__(self, script: str, adopt: str | None = None) -> None:
-        """`adopt` is a claim of another reader, to be taken over."""
         self._path = Path(script)
         self._adopt = adopt
 
@@ -115,6 +114,9 @@ class ScriptedSource:
     def watermarked(self, how: Watermarking) -> ScriptedSource:
         if how is not Watermarking.READ_ONLY:
             raise DefiniteError("a script has no signal table to write to", "write nothing: --watermarks read_only")
+        return self
+
+    def claimed(self, claim: Claim) -> ScriptedSource:
         return self
 
     def identify(self) -> Mapping[str, str]:

@@ -103,7 +103,7 @@ hint: create publication tailrace for table only "public"."hidden", only "shop".
 (publish_via_partition_root = true);
 error: table public.keyless has no primary key
 hint: alter table "public"."keyless" replica identity full, or add a primary key that is not deferrable, or if rows \
-are only added: --append-only 'public.keyless'
+are only added: --append-only public.keyless
 """
 
 

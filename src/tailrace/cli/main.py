@@ -93,6 +93,9 @@ AsText = Annotated[
         "--as-text", metavar="PATTERN", help="Columns to copy as text: public.orders.placed_at, *.seats. Repeatable."
     ),
 ]
+GeneratedColumns = Annotated[
+    bool, typer.Option("--generated-columns", help="Copy generated columns that are stored, too. Needs Postgres 18.")
+]
 SignalTable = Annotated[
     str | None,
     typer.Option(metavar="TABLE", help="Rows that are inserted into this table of the database are signals."),
@@ -149,6 +152,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     exclude: Exclude = None,
     append_only: AppendOnly = None,
     as_text: AsText = None,
+    generated_columns: GeneratedColumns = False,
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
     publish_every: PublishEvery = 1.0,
     publication: Publication = None,
@@ -173,8 +177,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     """Copy a database into a lake and keep the copy exact.
 
     The first run copies every table as of one commit, then streams changes. Running the same command again continues
-    where the last one ended, however it ended. A table in error is left out, and the exit code is then 1. What it needs
-    of the server, `tailrace doctor` checks.
+    where the last one ended, however it ended. A table in error is left out: exit code 1. See `tailrace doctor`.
     """
     with shown_errors():
         from tailrace.connector.connector import Connector
@@ -200,8 +203,12 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
         )
         stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
         names = {"slot": slot, "publication": publication, "signal_table": signal_table}
-        patterns = {"append_only": append_only or [], "as_text": as_text or []}
-        run_connector(Connector(settings, source_of(dsn, stream=stream, **names, **patterns)), lake)
+        names |= _columns(append_only, as_text, generated_columns)
+        run_connector(Connector(settings, source_of(dsn, stream=stream, **names)), lake)
+
+
+def _columns(append_only: list[str] | None, as_text: list[str] | None, generated: bool) -> dict[str, Any]:
+    return {"append_only": append_only or [], "as_text": as_text or [], "generated": generated}
 
 
 def _retention(retain: str, retain_all: str) -> dict[str, Any]:
@@ -257,6 +264,7 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
     keys: Annotated[int, typer.Option(help="How many differing keys to print for each table.", min=0)] = 20,
     append_only: AppendOnly = None,
     as_text: AsText = None,
+    generated_columns: GeneratedColumns = False,
     signal_table: SignalTable = None,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once.", min=1)] = 16,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -280,11 +288,8 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
 
         spark = spark_settings(spark_master, spark_conf)
         settings = VerifySettings(lake, tuple(tables or ()), keys_max=keys, readers_max=readers, spark=spark)
-        run_verify(
-            settings,
-            source_of(dsn, append_only=append_only or [], as_text=as_text or [], signal_table=signal_table),
-            as_json=json,
-        )
+        source = source_of(dsn, signal_table=signal_table, **_columns(append_only, as_text, generated_columns))
+        run_verify(settings, source, as_json=json)
 
 
 @app.command()
@@ -322,6 +327,7 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option
     exclude: Exclude = None,
     append_only: AppendOnly = None,
     as_text: AsText = None,
+    generated_columns: GeneratedColumns = False,
     signal_table: SignalTable = None,
     watermarks: Watermarks = Watermarking.READ_ONLY,
     slot: Slot = None,
@@ -340,8 +346,8 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option
 
         stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
         names = {"slot": slot, "publication": publication, "signal_table": signal_table}
-        patterns = {"append_only": append_only or [], "as_text": as_text or []}
-        source = source_of(dsn, stream=stream, **names, **patterns).watermarked(watermarks)
+        columns = _columns(append_only, as_text, generated_columns)
+        source = source_of(dsn, stream=stream, **names, **columns).watermarked(watermarks)
         checks = source.examine(tables or [], exclude or [])
         render(checks, Console())
         if any(check.ok is False for check in checks):

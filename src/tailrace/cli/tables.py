@@ -1,4 +1,4 @@
-"""`tailrace tables`: the state of every table of a lake, and asking for one to be copied again."""
+"""`tailrace tables`: the state of every table of a lake, and which of them are copied, or copied again."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tailrace.model.table_state import TableState
 
 if TYPE_CHECKING:
     from tailrace.connector.tables import TableStatus
+    from tailrace.lake.home import LakeHome
 
 
 class ListByDefault(TyperGroup):
@@ -30,7 +31,7 @@ class ListByDefault(TyperGroup):
 
 
 app = typer.Typer(
-    help="Show the tables of a lake (`tailrace tables LAKE`), or copy one again.",
+    help="Show the tables of a lake (`tailrace tables LAKE`), take some in or leave them out, or copy one again.",
     cls=ListByDefault,
     no_args_is_help=True,
     add_completion=False,
@@ -94,6 +95,49 @@ def _explain(console: Console, each: TableStatus) -> None:
         console.print(Padding(Text.assemble(("hint: ", "cyan"), record.hint), (0, 0, 0, 2)))
 
 
+Pattern = Annotated[str, typer.Argument(help="Which tables, as for sync: 'public.*', orders.")]
+
+
+@app.command()
+def include(lake: Lake, pattern: Pattern) -> None:
+    """Copy more tables into a lake, beside what runs and from now on.
+
+    Of several patterns that name a table, the last one that was included or excluded decides. They hold for every later
+    sync of this lake too, whatever its --tables and --exclude say.
+
+        tailrace tables include ./lake 'sales.*'
+    """
+    _choose(lake, pattern, is_taken=True)
+
+
+@app.command()
+def exclude(lake: Lake, pattern: Pattern) -> None:
+    """Leave tables out of a lake from now on. What has been copied stays on disk and is no longer part of new cuts.
+
+    tailrace tables exclude ./lake public.scratch
+    """
+    _choose(lake, pattern, is_taken=False)
+
+
+def _choose(lake: Path, pattern: str, *, is_taken: bool) -> None:
+    with shown_errors():
+        from tailrace.lake.choices import Choice
+        from tailrace.lake.home import LakeHome
+
+        home = LakeHome.find(lake)
+        home.choices.add(Choice(pattern, is_taken))
+        known = [str(table) for table in sorted(home.tables.load()) if table.matches(pattern)]
+        what = ", ".join(known) or "what the database has of that name"
+        will = "be copied" if is_taken else "be left out"
+        console = Console(soft_wrap=True)
+        console.print(f"'{pattern}' ({what}) will {will} by {_taker(home)}", highlight=False, markup=False)
+
+
+def _taker(home: LakeHome) -> str:
+    holder = home.holder()
+    return f"the running sync (process {holder})" if holder else "the next tailrace sync"
+
+
 @app.command()
 def resync(lake: Lake, table: Annotated[str, typer.Argument(help="The table, as namespace.name.")]) -> None:
     """Copy one table again beside the others, which continue meanwhile.
@@ -110,6 +154,4 @@ def resync(lake: Lake, table: Annotated[str, typer.Argument(help="The table, as 
         if home.tables.load()[found].state is TableState.REMOVED:
             raise DefiniteError(f"{found} is left out of this lake", "run tailrace sync so that it chooses the table")
         home.requests.ask_resync(found)
-        holder = home.holder()
-        who = f"the running sync (process {holder})" if holder else "the next tailrace sync"
-        Console().print(f"{found} will be copied again by {who}", highlight=False, markup=False)
+        Console().print(f"{found} will be copied again by {_taker(home)}", highlight=False, markup=False)

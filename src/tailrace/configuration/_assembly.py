@@ -182,6 +182,7 @@ def _source_options(examination: Examination, settings: ConnectorSettings) -> di
         "append_only": append_only_tables(examination),
         "signal_table": settings.signal_table,
         "as_text": list(examination.items("columns.as.text")),
+        "generated": examination.text("columns.generated") == "true",
         "stream": {
             "two_phase": examination.text("stream.two.phase") == "true",
             "origin": examination.text("stream.origin") or "any",

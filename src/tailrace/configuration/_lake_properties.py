@@ -36,6 +36,13 @@ _LAKE = (
         Type.LIST,
     ),
     supported(
+        "columns.generated",
+        "Copy generated columns that are stored, too. Needs Postgres 18. With `publication.name`, that one decides.",
+        Type.BOOLEAN,
+        values=("true", "false"),
+        default="false",
+    ),
+    supported(
         "stream.two.phase",
         "Have prepared transactions sent when they are prepared, not when they commit.",
         Type.BOOLEAN,

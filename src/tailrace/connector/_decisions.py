@@ -10,6 +10,7 @@ records out.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -100,7 +101,7 @@ def _decide_absent(table: TableId, record: TableRecord, *, is_gone: bool) -> Tab
     if is_gone and not record.relation:
         return replace(record, state=TableState.REMOVED, reason="it is gone from the source", hint=None)
     if is_gone:
-        reason, hint = f"table {table} is gone from the source", f"leave it out with --exclude {table}"
+        reason, hint = f"table {table} is gone from the source", f"leave it out with --exclude {table.argument}"
         return replace(record, state=TableState.ERRORED, reason=reason, hint=hint, is_refused=True)
     return replace(record, state=TableState.REMOVED, reason="it is no longer chosen", hint=None, is_refused=False)
 
@@ -118,7 +119,7 @@ def repaired(record: TableRecord, reason: str) -> TableRecord:
 
 def stopped(table: TableId, record: TableRecord, signal: str) -> TableRecord:
     """Its copy was ended by a person."""
-    hint = f"to copy it: tailrace tables resync LAKE {table}"
+    hint = f"to copy it: tailrace tables resync LAKE {shlex.quote(str(table))}"
     return replace(record, state=TableState.ERRORED, reason=f"signal {signal} stopped its copy", hint=hint)
 
 

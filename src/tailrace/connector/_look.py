@@ -6,15 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from tailrace.connector._book import TableBook
+from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import HeldUpError, RunControl, Waits
 from tailrace.connector._decisions import Found, decide, decide_unsent
 from tailrace.connector.events import Event, SourcePrepared
-from tailrace.errors import DefiniteError
 from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Claim, Prepared, Source, SourceTable
+from tailrace.source.door import Claim, Prepared, SourceTable
 
 WAIT_SECONDS_MAX = 1.0
 WHOLE_SECONDS = 60.0
@@ -26,15 +25,15 @@ class TableLook:
 
     def __init__(
         self,
-        settings: ConnectorSettings,
-        source: Source,
+        chooser: Chooser,
         claim: Claim,
         book: TableBook,
         control: RunControl,
         tell: Callable[[Event], None],
     ) -> None:
-        self._settings = settings
-        self._source = source
+        self._chooser = chooser
+        self._settings = chooser.settings
+        self._source = chooser.source
         self._claim = claim
         self._book = book
         self._tell = tell
@@ -42,6 +41,8 @@ class TableLook:
         self._due = self._whole_due = 0.0
         self._seen: tuple[str, dict[TableId, TableRecord]] | None = None
         """The source's mark before the last look, and the book after it; None where another look may find more."""
+        self._chosen_at = 0
+        """The mark of people's choices before the last look."""
 
         self.defined: dict[TableId, TableSchema] = {}
         """Shapes and definitions as of the last look."""
@@ -52,7 +53,7 @@ class TableLook:
         """The last look saw everything that was committed before."""
 
     def is_due(self) -> bool:
-        return time.monotonic() >= self._due
+        return time.monotonic() >= self._due or self._chooser.mark() != self._chosen_at
 
     def take_again(self, resume: SourcePosition | None) -> None:
         """While it runs. A pattern that names nothing any more is no error now: its table is gone.
@@ -60,6 +61,8 @@ class TableLook:
         Where the source's mark is the one of the last look, and no table has another state, it would find the same.
         """
         mark = self._source.mark()
+        if self._chooser.mark() != self._chosen_at:
+            self._seen = None
         if mark is not None and self._seen == (mark, self._book.records) and time.monotonic() < self._whole_due:
             self._due = time.monotonic() + self._settings.look_at_tables_seconds
             return
@@ -70,11 +73,9 @@ class TableLook:
             self._whole_due = time.monotonic() + WHOLE_SECONDS
 
     def _take_whole(self, resume: SourcePosition | None) -> set[TableId]:
-        try:
-            chosen = self._source.tables(self._settings.tables, self._settings.exclude)
-        except DefiniteError:
-            known = [table for table, record in self._book.records.items() if record.state is not TableState.REMOVED]
-            chosen = list(self._source.describe(known).values())
+        self._chosen_at = self._chooser.mark()
+        known = [table for table, record in self._book.records.items() if record.state is not TableState.REMOVED]
+        chosen = self._chooser.tables(known)
         return self.take(chosen, resume, starting=False)
 
     def take(self, chosen: Sequence[SourceTable], resume: SourcePosition | None, *, starting: bool) -> set[TableId]:

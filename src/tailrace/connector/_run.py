@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from tailrace.connector import events
 from tailrace.connector._apply import Applier, LakeParts
 from tailrace.connector._book import TableBook
+from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
 from tailrace.connector._decisions import became_live, failed, resynced
@@ -110,10 +111,13 @@ class Run:
         if not isinstance(self._given_spark, SparkSession):
             require_startable(settings.spark)
         format_named(settings.format)
-        if LakeHome.is_new(settings.lake):
+        is_new = LakeHome.is_new(settings.lake)
+        if is_new:
             require_ready(source, settings)
         identity = source.identify()
-        chosen = source.tables(settings.tables, settings.exclude)
+        if is_new:
+            # Nothing is made for a pattern that names nothing.
+            source.tables(settings.tables, settings.exclude)
         self._home = home = LakeHome.create(settings.lake)
         stack.enter_context(home.locked())
         self._control.home = home
@@ -122,13 +126,16 @@ class Run:
         self._book = TableBook(home, self._tell)
         settings = self._settings = take_up(home, source, self._book, settings)
         record = self._claim(home, dict(identity))
+        self._source = source = source.claimed(record.claim)
+        chooser = Chooser(settings, source, home)
+        chosen = chooser.tables()
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
         if needs_spark(chosen, self._book.records, settings.chunk_bytes_max):
             spark.start_soon()
         self._desk = SignalDesk(home, settings.signal_file, _signal_table(settings), source.decode)
         stack.callback(self._desk.close)
         self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
-        record = self._look_first(replace(record, identity=dict(identity)), chosen)
+        record = self._look_first(replace(record, identity=dict(identity)), chooser, chosen)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
         self._parts = LakeParts(spark, home, format_named(record.format), type(source))
@@ -156,13 +163,12 @@ class Run:
             home.store_source(record)
         return record
 
-    def _look_first(self, record: SourceRecord, chosen: Sequence[SourceTable]) -> SourceRecord:
+    def _look_first(self, record: SourceRecord, chooser: Chooser, chosen: Sequence[SourceTable]) -> SourceRecord:
         """Where the source has lost changes and that is allowed, every table is copied again. All of this is written
         down before anything is taken up behind the gap."""
 
         def look(record: SourceRecord) -> None:
-            claim = record.claim
-            self._look = TableLook(self._settings, self._source, claim, self._book, self._control, self._tell)
+            self._look = TableLook(chooser, record.claim, self._book, self._control, self._tell)
             self._look.take(chosen, self._resume(), starting=True)
 
         end = self._resume()

@@ -5,6 +5,7 @@
     LAKE/_tailrace/log/          the transaction log
     LAKE/_tailrace/cuts.jsonl    published cuts
     LAKE/_tailrace/tables.json   the state of every table
+    LAKE/_tailrace/choices.json  which tables were taken in or left out since the lake began
     LAKE/_tailrace/requests/     what people asked the connector for and it has not taken up yet
     LAKE/_tailrace/windows/      rows that were read and are not in a table yet
     LAKE/_tailrace/signals.json  every signal, what became of it, and how far each channel has been read
@@ -33,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError, GapError
+from tailrace.lake.choices import Choices
 from tailrace.lake.cuts import Cuts
 from tailrace.lake.files import sync, write_json
 from tailrace.lake.notifications import Notifications
@@ -76,6 +78,7 @@ class LakeHome:
         self.maintained_file = self._own / "maintained"
         self.cuts = Cuts(self._own / "cuts.jsonl")
         self.tables = TableStates(self._own / "tables.json")
+        self.choices = Choices(self._own / "choices.json")
         self.requests = Requests(self._own / "requests")
         self.signals = SignalBook(self._own / "signals.json")
         self.notifications = Notifications(self._own / "notifications.jsonl")
@@ -115,6 +118,11 @@ class LakeHome:
         _require_folder(self.path)
         if self.path.is_dir() and not self._own.is_dir() and any(self.path.iterdir()):
             raise DefiniteError(f"{self.path} is not empty and not a lake of Tailrace", "name an empty or a new folder")
+
+    @property
+    def folds_case(self) -> bool:
+        """Whether the disk takes two names that differ only in case for one."""
+        return self._own.with_name(self._own.name.upper()).exists()
 
     def table_path(self, table: TableId) -> Path:
         return self.path / _file_name(table.namespace) / _file_name(table.name)

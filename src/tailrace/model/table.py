@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
@@ -31,6 +33,11 @@ class TableId:
             raise ValueError(f"{text!r} is no table: it looks like public.orders")
         quoted_namespace, namespace, quoted_name, name = found.groups()
         return cls(namespace or quoted_namespace.replace('""', '"'), name or quoted_name.replace('""', '"'))
+
+    @property
+    def argument(self) -> str:
+        """A pattern that names this table alone, as a person can paste it into a command."""
+        return shlex.quote(glob.escape(str(self)))
 
     def matches(self, pattern: str) -> bool:
         """Whether a person's pattern (`public.*`, `orders`) names it. One with a dot is for `namespace.name`, one

@@ -2,8 +2,9 @@
 
 Temporary views have no namespaces and fold case, in Spark and in DuckDB. So a view is called `public.orders` as one
 word, and a query's names are put into the engine's quotes before it runs. A short name that several tables have, in any
-case, is none's; a source sends no two tables whose full names differ only in case. Only names of known tables are
-touched; the rest of the query stays as the user wrote it.
+case, is none's. Tables whose full names differ only in case have numbered views, and are meant by their full names,
+where a name without quotes is in lower case, as in the source. Only names of known tables are touched; the rest of the
+query stays as the user wrote it.
 """
 
 from __future__ import annotations
@@ -64,7 +65,12 @@ class TableNames:
     def views(self, table: TableId) -> list[str]:
         """The views that show a table: by its full name, and by its short one if only it has that."""
         has_short = self._by_short.get(table.name.lower()) == [table]
-        return [str(table), table.name] if has_short else [str(table)]
+        return [self._view(table), table.name] if has_short else [self._view(table)]
+
+    def _view(self, table: TableId) -> str:
+        """By its full name. Those that differ only in case have numbers after them, which no full name has."""
+        twins = self._by_full[str(table).lower()]
+        return str(table) if len(twins) == 1 else f"{table}.{twins.index(table) + 1}"
 
     @property
     def all(self) -> set[str]:
@@ -97,7 +103,7 @@ class TableNames:
                 continue
             written = str(TableId(reference.db, reference.name)) if reference.db else reference.name
             tables = self._by_full.get(written.lower()) or self._by_short.get(written.lower(), [])
-            exact = [table for table in tables if str(table) == written] or tables
+            exact = [table for table in tables if str(table) == _as_in_source(reference)] or tables
             if len(exact) > 1 and written.lower() not in own:
                 raise self._ambiguous(written, exact)
             if len(exact) == 1:
@@ -113,16 +119,24 @@ class TableNames:
                 yield *_span(namespace, table), self._dialect.quote(column.table)
 
     def _table_edit(self, reference: exp.Table, table: TableId) -> Iterator[Edit]:
-        """One word is a view's name already."""
-        if reference.db:
+        """One word is a view's name already, unless another table has it in another case."""
+        if reference.db or self._view(table) != str(table):
             is_named = reference.alias or isinstance(reference.parent, exp.Describe | exp.Summarize)
             alias = "" if is_named else f" as {self._dialect.quote(reference.name)}"
-            yield *_span(reference.args["db"], reference.this), self._dialect.quote(str(table)) + alias
+            first = reference.args["db"] if reference.db else reference.this
+            yield *_span(first, reference.this), self._dialect.quote(self._view(table)) + alias
 
     def _ambiguous(self, written: str, tables: Sequence[TableId]) -> DefiniteError:
         quote = self._dialect.quote
         listed = ", ".join(f"{quote(table.namespace)}.{quote(table.name)}" for table in tables)
         return DefiniteError(f"several tables are called {written}", f"write one of {listed}")
+
+
+def _as_in_source(reference: exp.Table) -> str:
+    """The full name that a query has for a table, in lower case where it is not quoted."""
+    parts = [part for part in (reference.args.get("db"), reference.this) if part is not None]
+    names = [part.name if part.args.get("quoted") else part.name.lower() for part in parts]
+    return str(TableId(*names)) if len(names) > 1 else names[0]
 
 
 def _span(first: exp.Expr, last: exp.Expr) -> tuple[int, int]:

@@ -169,7 +169,7 @@ class FullSnapshot:
         for table in self.pending:
             problem = found[table].problem if table in found else None
             if table not in found:
-                hint = f"leave it out with --exclude {table}"
+                hint = f"leave it out with --exclude {table.argument}"
                 self.failed[table] = DefiniteError(f"table {table} is gone from the source", hint, str(table))
             elif problem is not None:
                 self.failed[table] = DefiniteError(problem.message, problem.hint, str(table))

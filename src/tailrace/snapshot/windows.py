@@ -267,7 +267,7 @@ class WindowReader:
 def ready(table: TableId, found: Mapping[TableId, SourceTable], defined: Mapping[TableId, TableSchema]) -> SourceTable:
     """The table as it is described; a definite error if it cannot be copied by its key."""
     if table not in found or table not in defined:
-        hint = f"leave it out with --exclude {table}"
+        hint = f"leave it out with --exclude {table.argument}"
         raise DefiniteError(f"table {table} is gone from the source", hint, str(table))
     problem = found[table].problem
     if problem is not None:

@@ -137,6 +137,11 @@ class Source(Protocol):
         `examine` find out."""
         ...
 
+    def claimed(self, claim: Claim) -> Source:
+        """The same source for a lake that has this claim, also where a person has not said again what it was begun
+        with."""
+        ...
+
     def reserved(self) -> frozenset[str]:
         """What no other connector may use, as far as the arguments alone tell: the same words for every way to write
         it. Two sources that share none may still meet at the source, which refuses it then. A definite error for

@@ -69,10 +69,11 @@ class Verification:
 
     def __init__(self, settings: VerifySettings, source: Source, spark: SparkSession, tell: events.Tell) -> None:
         self._settings = settings
-        self._source = source
+        self._home = LakeHome.find(settings.lake)
+        record = self._home.source()
+        self._source = source.claimed(record.claim) if record is not None else source
         self._spark = spark
         self._tell = tell
-        self._home = LakeHome.find(settings.lake)
         self._catching_up = CatchingUp(self._home, source, spark, tell)
         self._opening = threading.Lock()
 

@@ -1,6 +1,7 @@
-"""Statements that change tables while nothing runs and while it streams: the lake equals the source, row by row.
+"""Every statement that changes a table, while nothing runs and while it streams: the lake equals the source.
 
-Each statement has a table of its own, in a schema of its own, so one lake tries them all.
+Each statement has tables of its own, in schemas of their own, so one lake tries them all: alone and in one transaction
+with changes while the connector runs, alone and among changes while it does not.
 """
 
 from __future__ import annotations
@@ -11,62 +12,25 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from pyspark.sql import SparkSession
+from demo.embedded import EmbeddedPostgres
+from tests.integration.lake.ddl import STATEMENTS
 from tests.integration.lake.equality import assert_equal, execute
-from tests.integration.postgres.test_definition import PARTITIONED, PARTITIONS_DOUBTFUL, SETUP
-from tests.running import running
+from tests.running import Running, running
 
 from tailrace.connector.connector import Connector
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
-from tailrace.model.table_state import TableRecord, TableState
+from tailrace.model.table_state import COPYING, TableRecord, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
 
-UPDATE = "update t set v = v + 10 where id = 1"
-"""A change before and after a statement: its shape is told by the stream as well."""
-FOLLOWED = {
-    "add": "alter table t add x int",
-    "add and change": f"{UPDATE}; alter table t add x int; update t set x = 1 where id = 2",
-    "odd names and a time": 'alter table t add "unit price" int; alter table t add seen timestamp',
-    "drop": "alter table t drop w",
-    "drop after a change": f"{UPDATE}; alter table t drop w",
-    "rename": "alter table t rename c to d",
-    "rename before and after changes": f"{UPDATE}; alter table t rename c to d; update t set d = 'z' where id = 2",
-    "renamed after a change": "alter table t add x int; update t set x = 1 where id = 1; alter table t rename x to y",
-    "rename the key": "alter table t rename id to ident; delete from t where ident = 2",
-    "longer text": f"alter table t alter w type text; {UPDATE}",
-    "later default": "alter table t add x int; alter table t alter x set default 7; insert into t (id) values (9)",
-    "filled": "begin; alter table t add x int; update t set x = 1; alter table t alter x set not null; commit",
-    "label": "alter type mood add value 'glad'; update t set m = 'glad' where id = 1",
-    "truncate": "truncate t; insert into t (id, c) values (5, 'new')",
-}
-COPIED = {
-    "default": "alter table t add x int default 5",
-    "default and change": f"alter table t add x int default 5; {UPDATE}",
-    "volatile default": "alter table t add k uuid default gen_random_uuid(); alter table t alter k drop default",
-    "default made real": "alter table t add x int default 5; alter table t alter x drop default; vacuum full t",
-    "expression": "alter table t alter g drop expression",
-    "upper": "alter table t alter c type text using upper(c)",
-    "upper and change": f"alter table t alter w type text using upper(w); {UPDATE}",
-    "label renamed": "alter type mood rename value 'sad' to 'blue'",
-    "composite": "alter type pair add attribute z int",
-    "made again": "alter table t add x int; update t set x = 1 where id = 1; alter table t drop x; "
-    "alter table t add x int",
-    "swapped": "alter table t rename c to x; alter table t rename w to c; alter table t rename x to w",
-    "scale": "alter table t alter n type numeric(6,1)",
-    "not null with a default": "alter table t add z int not null default 7",
-    "key": f"alter table t drop constraint t_pkey; alter table t add primary key (id, c); {UPDATE}",
-}
-PARTITIONS = {
-    "emptied": "truncate t1; insert into t1 values (1, 1)",
-    "attached": PARTITIONS_DOUBTFUL["attached"][0],
-    "detached": "alter table t detach partition t1",
-    "dropped": "drop table t2",
-}
-ROWS = """
-update t set w = 'word', m = 'sad', ms = '{sad,ok}', p = (1, 2), n = 1.25, i = id, e = '2024-02-29 01:02:03.004';
-"""
+WHILE_RUNNING = "rx"
+WHILE_STOPPED = "sw"
+"""Letters of the ways to run a statement: `r` and `s` alone, `x` in one transaction with changes before and after it,
+`w` among changes in transactions of their own."""
+WAYS = WHILE_RUNNING + WHILE_STOPPED
+IN_A_TRANSACTION = "x"
+AMONG_CHANGES = "xw"
 
 
 @pytest.fixture
@@ -74,56 +38,113 @@ def settings(tmp_path: Path) -> ConnectorSettings:
     return ConnectorSettings(tmp_path / "lake", publish_every_seconds=0.2, look_at_tables_seconds=0.5)
 
 
-EVERYTHING = FOLLOWED | COPIED | PARTITIONS
-SOME = [
-    *("add and change", "odd names and a time", "rename before and after changes", "rename the key"),
-    *("default and change", "label renamed", "made again", "emptied"),
-]
+class Trial:
+    """Every statement, each with a schema of its own, in one database. With another `turn`, each is run another way."""
 
+    def __init__(self, server: EmbeddedPostgres, database: str, turn: int) -> None:
+        self.database = database
+        self.statements = {
+            f"{way}{number}": (name, each)
+            for number, (name, each) in enumerate(STATEMENTS.items())
+            for way in WAYS[(number + turn) % len(WAYS)]
+            if server.version >= each.since and not (each.alone and way in IN_A_TRANSACTION)
+        }
+        with psycopg.connect(database, autocommit=True) as conn:
+            conn.execute("create table public.marker (id int primary key); set allow_in_place_tablespaces = on")
+            if not conn.execute("select 1 from pg_tablespace where spcname = 'ddl_space'").fetchone():
+                conn.execute("create tablespace ddl_space location ''")
+        for schema, (_, each) in self.statements.items():
+            self._execute(schema, f"create schema {schema}; {each.setup}", in_transaction=True)
 
-def made(database: str, names: Sequence[str]) -> dict[str, str]:
-    """A schema with a table for each of these; their statements by schema."""
-    schemas = {f"s{list(EVERYTHING).index(name)}": name for name in names}
-    for schema, name in schemas.items():
-        _in_schema(database, schema, _without_publication(PARTITIONED if name in PARTITIONS else SETUP + ROWS))
-    return {schema: EVERYTHING[name] for schema, name in schemas.items()}
+    def run(self, ways: str) -> None:
+        for schema, (_, each) in self.statements.items():
+            if schema[0] in ways:
+                parts = [each.before, each.ddl, each.after] if schema[0] in AMONG_CHANGES else [each.ddl]
+                script = "; ".join(part for part in parts if part).replace("{schema}", schema)
+                self._execute(schema, script, in_transaction=schema[0] in IN_A_TRANSACTION)
+        execute(self.database, f"insert into public.marker values ({ord(ways[0])})")
 
-
-def _without_publication(setup: str) -> str:
-    return "".join(f"{each};" for each in setup.split(";") if "publication" not in each and each.strip())
-
-
-def _in_schema(database: str, schema: str, script: str) -> None:
-    with psycopg.connect(database, autocommit=True) as conn:
-        conn.execute(f"create schema if not exists {schema}")
-        conn.execute(f"set search_path to {schema}")
-        for statement in [script] if script.startswith("begin") else script.split(";"):
-            if statement.strip():
+    def _execute(self, schema: str, script: str, *, in_transaction: bool) -> None:
+        with psycopg.connect(self.database, autocommit=True, options=f"-c search_path={schema}") as conn:
+            for statement in [f"begin; {script}; commit"] if in_transaction else _split(script):
                 conn.execute(statement)
 
+    def assert_right(self, lake: Path, states: Mapping[TableId, TableRecord], ways: str) -> None:
+        """Every table of the source is as it is there, or refused for the right reason; no other table is live."""
+        there = [TableId(*row) for row in self._tables()]
+        expected = {
+            TableId(schema, table): reason
+            for schema, (_, each) in self.statements.items()
+            if schema[0] in ways
+            for table, reason in each.refused.items()
+        }
+        wrong = {
+            self._named(table): f"{record.state}: {record.reason}"
+            for table, record in states.items()
+            if (record.state is not TableState.LIVE) != (table in expected)
+            or (table in expected and expected[table] not in (record.reason or ""))
+        }
+        assert wrong == {}
+        assert_equal(self.database, lake, *(str(table) for table in there if table not in expected))
 
-def assert_followed(states: Mapping[TableId, TableRecord]) -> None:
-    """No table was copied again that could be followed, and each that could not was."""
-    names = {table: list(EVERYTHING)[int(table.namespace[1:])] for table in states}
-    again = {names[table] for table, record in states.items() if record.copy > 1}
-    assert again == {*COPIED, *PARTITIONS} & set(names.values())
-    assert {record.state for record in states.values()} == {TableState.LIVE}
+    def assert_followed(self, states: Mapping[TableId, TableRecord], ways: str) -> None:
+        """No table was copied again that could be followed, and each that could not was."""
+        again = {schema: states[TableId(schema, "t")].copy > 1 for schema in self.statements if schema[0] in ways}
+        expected = {schema: self.statements[schema][1].copied for schema in again}
+        refused = {schema for schema in again if "t" in self.statements[schema][1].refused}
+        differing = {
+            f"{schema} {self.statements[schema][0]}": copied
+            for schema, copied in again.items()
+            if expected[schema] not in (copied, None) and schema not in refused
+        }
+        assert differing == {}
+
+    def _named(self, table: TableId) -> str:
+        return f"{table} {self.statements.get(table.namespace, ('',))[0]}"
+
+    def _tables(self) -> list[tuple[str, str]]:
+        query = (
+            "select nspname, relname from pg_class c join pg_namespace n on n.oid = relnamespace "
+            "where relkind in ('r', 'p') and not relispartition and nspname !~ '^pg_|information_schema'"
+        )
+        with psycopg.connect(self.database) as conn:
+            return conn.execute(query).fetchall()
 
 
-@pytest.mark.parametrize(
-    "names", [SOME, pytest.param([*EVERYTHING], marks=[pytest.mark.proof, pytest.mark.timeout(900)])]
-)
-def test_what_happened_while_nothing_ran_is_followed_or_copied_again(
-    database: str, settings: ConnectorSettings, spark: SparkSession, names: Sequence[str]
+def _split(script: str) -> Sequence[str]:
+    """Statements, those between dollars whole."""
+    found = [""]
+    for number, part in enumerate(script.split("$$")):
+        first, *others = part.split(";") if number % 2 == 0 else [f"$${part}$$"]
+        found[-1] += first
+        found += others
+    return [each for each in found if each.strip()]
+
+
+def _settle(run: Running) -> None:
+    """Until every table is copied or refused, and everything that is committed is published."""
+    run.catch_up()
+    run.wait_for(lambda: all(each.state not in COPYING for each in run.connector.tables().values()) or None)
+    run.catch_up()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.proof) for turn in range(1, len(WAYS)))])
+def test_every_statement_is_followed_or_has_its_table_copied_again(
+    postgres: EmbeddedPostgres, database: str, settings: ConnectorSettings, turn: int
 ) -> None:
-    schemas = made(database, names)
-    connector = Connector(replace(settings, once=True), source_of(database), spark)
+    trial = Trial(postgres, database, turn)
+    with running(settings, source_of(database)) as run:
+        _settle(run)
+        trial.run(WHILE_RUNNING)
+        _settle(run)
+        trial.assert_right(run.lake, run.connector.tables(), WHILE_RUNNING)
+    trial.assert_followed(run.connector.tables(), WHILE_RUNNING)
+    trial.run(WHILE_STOPPED)
+    connector = Connector(replace(settings, once=True), source_of(database))
     _run(connector)
-    for schema, ddl in schemas.items():
-        _in_schema(database, schema, ddl)
-    _run(connector)
-    assert_followed(connector.tables())
-    assert_equal(database, settings.lake, *(f"{schema}.t" for schema in schemas))
+    trial.assert_right(settings.lake, connector.tables(), WAYS)
+    trial.assert_followed(connector.tables(), WHILE_STOPPED)
     cuts = LakeHome(settings.lake).cuts.all()
     _run(connector)
     assert LakeHome(settings.lake).cuts.all() == cuts
@@ -134,26 +155,10 @@ def _run(connector: Connector) -> None:
     assert connector.wait(800)
 
 
-@pytest.mark.proof
-@pytest.mark.timeout(900)
-def test_what_happens_while_it_streams_is_followed_or_copied_again(
-    database: str, settings: ConnectorSettings, spark: SparkSession
-) -> None:
-    schemas = made(database, [*EVERYTHING])
-    with running(settings, source_of(database), spark) as run:
-        run.catch_up()
-        for schema, ddl in schemas.items():
-            _in_schema(database, schema, ddl)
-        for number in range(len(FOLLOWED), len(EVERYTHING)):
-            run.wait_for_state(f"s{number}.t", TableState.LIVE, copy=2)
-        run.catch_up()
-        assert_equal(database, run.lake, *(f"{schema}.t" for schema in schemas))
-
-
 def test_a_shape_that_was_logged_before_a_copy_does_not_ask_for_another_one(
-    database: str, settings: ConnectorSettings, spark: SparkSession
+    database: str, settings: ConnectorSettings
 ) -> None:
-    connector = Connector(replace(settings, once=True), source_of(database), spark)
+    connector = Connector(replace(settings, once=True), source_of(database))
     execute(database, "create table t (id int primary key, v int); insert into t values (1, 1), (2, 2)")
     _run(connector)
     execute(database, "update t set v = 3 where id = 1")

@@ -13,6 +13,8 @@ from tests.serving import CLASS, Served, config_for, serving
 
 import tailrace
 from tailrace.lake.home import LakeHome
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableState
 from tailrace.server.errors import ConflictError
 from tailrace.server.lifecycle import Target
 
@@ -184,6 +186,28 @@ def test_a_put_makes_or_changes_and_of_two_editors_one_gets_a_conflict(server: S
     assert "readers.max" not in now
     assert now["snapshot.mode"] == "initial"
     assert server.supervisor.lake_home("odd name %").path.name == "odd%20name%20%25"
+
+
+def test_another_choice_of_tables_copies_the_new_ones_and_removes_those_that_are_left_out(
+    server: Served, database: str
+) -> None:
+    execute(database, "create table t (id int primary key); create table u (id int primary key)")
+    execute(database, "insert into t values (1), (2); insert into u values (1)")
+    server.create("shop", config_for(database) | {"table.include.list": r"public\.t"})
+    lake = server.supervisor.lake_home("shop").path
+    wait_until(lambda: rows(lake) == 2, 60)
+    server.ask("PATCH", "/connectors/shop/config", {"table.include.list": r"public\.t,public\.u"}, 200)
+    execute(database, "insert into t values (3); insert into u values (2)")
+    states = LakeHome(lake).tables
+    u, t = TableId("public", "u"), TableId("public", "t")
+    wait_until(lambda: (found := states.load().get(u)) is not None and found.state is TableState.LIVE, 60)
+    wait_until(lambda: (rows(lake), rows(lake, "public.u")) == (3, 2), 60)
+    assert states.load()[t].copy == 1
+    server.ask("PATCH", "/connectors/shop/config", {"table.include.list": r"public\.u"}, 200)
+    wait_until(lambda: states.load()[t].state is TableState.REMOVED, 60)
+    execute(database, "insert into t values (4); insert into u values (3)")
+    wait_until(lambda: rows(lake, "public.u") == 3, 60)
+    assert {*LakeHome(lake).cuts.all()[-1].tables} == {"public.u"}
 
 
 def test_two_connectors_share_neither_a_lake_nor_a_slot(server: Served, database: str, tmp_path: Path) -> None:

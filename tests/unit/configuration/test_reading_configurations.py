@@ -91,6 +91,7 @@ def test_without_more_the_defaults_hold() -> None:
         "append_only": [],
         "signal_table": None,
         "as_text": [],
+        "generated": False,
         "stream": {"two_phase": False, "origin": "any", "failover": False},
     }
     assert (configuration.name, configuration.kind, configuration.server) == ("shop", "postgresql", "shop")
@@ -100,13 +101,16 @@ def test_without_more_the_defaults_hold() -> None:
 def test_the_source_gets_its_options() -> None:
     named = {"slot.name": "s", "publication.name": "p", "signal.data.collection": "public.x", "topic.prefix": "t"}
     stream = {"stream.two.phase": "true", "stream.origin": "none", "slot.failover": "TRUE"}
-    configuration = read(SHOP | named | stream | {"columns.as.text": "public.t.a, public.*.b"})
+    configuration = read(
+        SHOP | named | stream | {"columns.as.text": "public.t.a, public.*.b", "columns.generated": "true"}
+    )
     assert configuration.source_options == {
         "slot": "s",
         "publication": "p",
         "append_only": [],
         "signal_table": "public.x",
         "as_text": ["public.t.a", "public.*.b"],
+        "generated": True,
         "stream": {"two_phase": True, "origin": "none", "failover": True},
     }
     assert configuration.server == "t"

@@ -106,7 +106,7 @@ def test_of_full_names_that_differ_only_in_case_the_one_that_is_written_is_meant
     assert read("select * from public.orders", ORDERS, upper).tables == [ORDERS]
     assert read("select * from public.`Orders`", ORDERS, upper).tables == [upper]
     with pytest.raises(DefiniteError, match=r"several tables are called PUBLIC\.ORDERS"):
-        read("select * from PUBLIC.ORDERS", ORDERS, upper)
+        read("select * from `PUBLIC`.`ORDERS`", ORDERS, upper)
 
 
 def test_quotes_and_backticks_in_names_stay_what_they_are() -> None:
@@ -119,3 +119,21 @@ def test_quotes_and_backticks_in_names_stay_what_they_are() -> None:
     assert found.text == (
         'select * from "public.it`s" as "it`s" join "public.""say """"x""""""" as "say ""x""" using (id)'
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('public."Orders"', '"public.Orders.1" as "Orders"'),
+        ("public.orders", '"public.orders.2" as "orders"'),
+        ("PUBLIC.ORDERS", '"public.orders.2" as "ORDERS"'),
+        ('"public.Orders"', '"public.Orders.1" as "public.Orders"'),
+    ],
+)
+def test_tables_whose_names_differ_in_case_are_meant_as_in_the_source(written: str, meant: str) -> None:
+    twins = [ORDERS, TableId("public", "Orders")]
+    found = read(f"select * from {written}", *twins, dialect=Dialect.DUCKDB)
+    assert found.text == f"select * from {meant}"
+    assert len({view.lower() for table in twins for view in TableNames(twins, Dialect.DUCKDB).views(table)}) == 2
+    with pytest.raises(DefiniteError, match="several tables are called orders"):
+        read("select * from orders", *twins, dialect=Dialect.DUCKDB)

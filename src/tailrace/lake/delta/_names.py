@@ -40,7 +40,7 @@ def require_possible(table: TableId, columns: Iterable[str]) -> None:
         if name.lower() in _TAKEN:
             raise DefiniteError(
                 f"table {table} has a column {name}, a name that Delta Lake uses itself",
-                f"rename the column, or leave the table out with --exclude {table}",
+                f"rename the column, or leave the table out with --exclude {table.argument}",
                 str(table),
             )
 

@@ -9,7 +9,6 @@ own is *settled*: it was committed before. Any other one is asked for again when
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import psycopg
@@ -19,6 +18,7 @@ from tailrace.source.postgres._catalog import declared_types, identity_keys, pri
 from tailrace.source.postgres._definition import Definition, read_columns
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._messages import Relation
+from tailrace.source.postgres._sent import read_sent
 from tailrace.source.postgres._verdict import UNCLEAR, numbers_of
 
 
@@ -31,13 +31,25 @@ class Described:
     """It is the one that every session sees."""
 
 
-def describe_announced(
-    conn: psycopg.Connection, relation: Relation, text_columns: Sequence[str] = (), history: History = FIRST
-) -> Described:
+@dataclass(frozen=True)
+class Announcing:
+    """How shapes come with the stream."""
+
+    publications: tuple[str, ...] = ()
+    """Which tell what is sent of a table."""
+    text_columns: tuple[str, ...] = ()
+    """Patterns for columns that a person wants as text."""
+    history: History = FIRST
+
+
+PLAIN = Announcing()
+
+
+def describe_announced(conn: psycopg.Connection, relation: Relation, how: Announcing = PLAIN) -> Described:
     """The shape that a relation message announces, of a transaction that may be open."""
-    schema = describe_relation(conn, relation, text_columns, history)
+    schema = describe_relation(conn, relation, how)
     keys = identity_keys(conn, [relation.oid])
-    definition = read_columns(conn, keys).get(relation.oid)
+    definition = read_columns(conn, keys, read_sent(conn, how.publications)).get(relation.oid)
     return Described(schema, definition is not None and _is_settled(relation, definition, keys[relation.oid]))
 
 
@@ -46,21 +58,20 @@ def _is_settled(relation: Relation, definition: Definition, key: frozenset[str])
     stored = [
         (each.name, each.type, each.typmod)
         for each in definition.attributes
-        if not each.is_dropped and not each.is_generated
+        if not each.is_dropped and not each.is_unsent
     ]
     marked = frozenset(column.name for column in relation.columns if column.is_key)
     return sent == stored and (relation.replica_identity == "f" or marked == key)
 
 
-def describe_relation(
-    conn: psycopg.Connection, relation: Relation, text_columns: Sequence[str] = (), history: History = FIRST
-) -> TableSchema:
+def describe_relation(conn: psycopg.Connection, relation: Relation, how: Announcing = PLAIN) -> TableSchema:
     """The shape a relation message announces, with its table's definition as it is now; without one if the table is
-    gone. `text_columns` are patterns for columns that a person wants as text."""
+    gone."""
     types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
     key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
-    schema = schema_from_relation(relation, types, key, text_columns)
-    definition = read_columns(conn, identity_keys(conn, [relation.oid]), history).get(relation.oid)
+    schema = schema_from_relation(relation, types, key, how.text_columns)
+    sent = read_sent(conn, how.publications)
+    definition = read_columns(conn, identity_keys(conn, [relation.oid]), sent, how.history).get(relation.oid)
     if definition is None:
         return schema
     numbers = numbers_of(schema.names, definition.attributes)

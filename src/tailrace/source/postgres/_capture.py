@@ -23,7 +23,7 @@ from tailrace.failpoint import failpoint
 from tailrace.log.writer import LogBlockedError, LogHeldError, LogWriter
 from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
-from tailrace.source.postgres._announced import describe_announced
+from tailrace.source.postgres._announced import Announcing, describe_announced
 from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import identify, require_identity
@@ -118,8 +118,8 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
                 known = replace(known, replay=Replay(last))
         _start_replication(conn, catalog_conn, stream, begin, holder)
         control.report("")
-        described = partial(describe_announced, catalog_conn, text_columns=stream.text_columns, history=stream.history)
-        encoder = StreamEncoder(known, described)
+        how = Announcing(stream.publications, stream.text_columns, stream.history)
+        encoder = StreamEncoder(known, lambda each: describe_announced(catalog_conn, each, how))
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
         receiver = Receiver(
             conn,

@@ -46,8 +46,11 @@ class DeclaredType:
 class ColumnInfo:
     name: str
     type: DeclaredType
-    is_generated: bool
+    generated: str = ""
+    """`attgenerated`: `s` stored, `v` virtual."""
     number: int = 0
+    is_sent: bool = True
+    """The stream has it, and so has the lake."""
     is_text: bool = False
     """A person wants it copied as text."""
 
@@ -84,6 +87,8 @@ class TableInfo:
     server_version: int
     obstacle: str | None = None
     """Why its changes cannot be captured, for a person; None where they can."""
+    condition: str | None = None
+    """Which rows are sent, in SQL; None: all."""
     by_inserts: bool = False
     """Nothing identifies its rows, and a person has said that they are only added: inserts and truncates are sent."""
 
@@ -124,13 +129,13 @@ class _Keys:
         return chosen.get(relation, frozenset())
 
 
-def candidates(conn: psycopg.Connection) -> list[Candidate]:
-    """Every relation of the database that a pattern may name."""
+def candidates(conn: psycopg.Connection, *, by_leaves: bool = False) -> list[Candidate]:
+    """Every relation of the database that a pattern may name; with `by_leaves`, partitions as tables of their own."""
     return [
         Candidate(
             TableId(namespace, name),
             relation,
-            obstacle(kind, persistence, is_partition),
+            obstacle(kind, persistence, is_partition, by_leaves=by_leaves),
             kind in TABLE_KINDS,
             extension,
         )
@@ -138,14 +143,17 @@ def candidates(conn: psycopg.Connection) -> list[Candidate]:
     ]
 
 
-def list_tables(conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str] = ()) -> list[TableInfo]:
+def list_tables(
+    conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str] = (), *, by_leaves: bool = False
+) -> list[TableInfo]:
     """The tables that the patterns choose, by name. A pattern that names nothing is a definite error."""
-    return _infos(conn, choose(candidates(conn), include, exclude))
+    return _infos(conn, choose(candidates(conn, by_leaves=by_leaves), include, exclude))
 
 
-def find_tables(conn: psycopg.Connection, tables: Collection[TableId]) -> list[TableInfo]:
+def find_tables(conn: psycopg.Connection, tables: Collection[TableId], *, by_leaves: bool = False) -> list[TableInfo]:
     """Those of the tables that are there, by name, also if their changes cannot be captured any more."""
-    return _infos(conn, [found for found in candidates(conn) if found.table in tables and found.is_table])
+    found = candidates(conn, by_leaves=by_leaves)
+    return _infos(conn, [each for each in found if each.table in tables and each.is_table])
 
 
 def _infos(conn: psycopg.Connection, chosen: Sequence[Candidate]) -> list[TableInfo]:
@@ -275,12 +283,12 @@ def type_info(conn: psycopg.Connection, oids: Iterable[int]) -> dict[int, TypeIn
 
 
 def schema_of(info: TableInfo, rule: int = RULE) -> TableSchema:
-    """The table's shape as the stream will tell it: generated columns are not in the stream. Lake types are those of
-    one rule."""
+    """The table's shape as the stream will tell it: columns that are not sent are left out. Lake types are those of one
+    rule."""
     columns = tuple(
         Column(column.name, _lake_type(info.identity_key, column, rule), column.type.source_type, column.number)
         for column in info.columns
-        if not column.is_generated
+        if column.is_sent
     )
     key = tuple(column.name for column in columns if column.name in info.identity_key)
     return TableSchema(info.table, info.relation, columns, key)
@@ -317,7 +325,6 @@ def schema_from_relation(
         ColumnInfo(
             column.name,
             types[column.type_oid, column.typmod],
-            is_generated=False,
             is_text=names_column(text_columns, table, column.name),
         )
         for column in relation.columns
@@ -348,8 +355,8 @@ def _columns(conn: psycopg.Connection, oids: Sequence[int]) -> Mapping[int, list
     rows = conn.execute(QUERIES["columns"], {"oids": list(oids)}).fetchall()
     types = declared_types(conn, [(type_oid, typmod) for _, _, type_oid, typmod, _, _ in rows])
     found: dict[int, list[ColumnInfo]] = defaultdict(list)
-    for relation, name, type_oid, typmod, is_generated, number in rows:
-        found[relation].append(ColumnInfo(name, types[type_oid, typmod], is_generated, number))
+    for relation, name, type_oid, typmod, generated, number in rows:
+        found[relation].append(ColumnInfo(name, types[type_oid, typmod], generated, number, is_sent=not generated))
     return found
 
 

@@ -57,6 +57,11 @@ class Chunk(Protocol):
         ...
 
     @property
+    def sent(self) -> str | None:
+        """SQL that holds for the rows which the publication sends; None: all."""
+        ...
+
+    @property
     def condition(self) -> str | None:
         """SQL of a person that leaves out some of the rows."""
         ...
@@ -73,6 +78,7 @@ class BlockChunk:
     part: TableId
     first_block: int = 0
     end_block: int | None = None
+    sent: str | None = None
     condition: str | None = None
     namespaces = ()
 
@@ -89,14 +95,14 @@ class BlockChunk:
 def plan(info: TableInfo, bytes_max: int) -> list[BlockChunk]:
     """Cut a table into chunks of about `bytes_max`, TOAST included; at least one chunk."""
     if not info.parts:
-        return [BlockChunk(info.table)]
+        return [BlockChunk(info.table, sent=info.condition)]
     chunks = []
     for part in info.parts:
         count = -(-part.size_bytes // bytes_max) if info.server_version >= _CTID_RANGES_SINCE else 1
         step = max(1, -(-part.blocks // max(1, count)))
         starts = list(range(0, max(1, part.blocks), step))
         ends = [*starts[1:], None]
-        chunks += [BlockChunk(part.table, start, end) for start, end in zip(starts, ends, strict=True)]
+        chunks += [BlockChunk(part.table, start, end, info.condition) for start, end in zip(starts, ends, strict=True)]
     return chunks
 
 
@@ -193,7 +199,7 @@ def _copy(conn: psycopg.Connection, chunk: Chunk, schema: TableSchema) -> Iterat
 
 def _statement(chunk: Chunk, schema: TableSchema) -> sql.Composed:
     names = sql.SQL(", ").join([sql.NULL, *map(sql.Identifier, schema.names)])
-    rows = chunk.rows()
+    rows = chunk.rows() if chunk.sent is None else _subquery(chunk)
     if chunk.condition is not None:
         # In a query of its own, so that no `or` in the condition leads out of the chunk.
         rows = sql.SQL("{} where (\n{}\n)").format(_subquery(chunk), sql.SQL(chunk.condition))
@@ -213,7 +219,8 @@ def _require_condition(conn: psycopg.Connection, chunk: Chunk, condition: str, t
 
 
 def _subquery(chunk: Chunk) -> sql.Composed:
-    return sql.SQL("(select * from {}) as {}").format(chunk.rows(), sql.Identifier(chunk.part.name))
+    sent = sql.SQL("" if chunk.sent is None else f" and ({chunk.sent})")
+    return sql.SQL("(select * from {}{}) as {}").format(chunk.rows(), sent, sql.Identifier(chunk.part.name))
 
 
 def identifier(table: TableId) -> sql.Identifier:

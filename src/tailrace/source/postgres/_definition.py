@@ -12,7 +12,7 @@ cut, so no cut contains a change that was overlooked.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from tailrace.source.postgres._catalog import TableInfo
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
+from tailrace.source.postgres._sent import Sent, read_sent
 from tailrace.source.postgres._types import RULE, RULE_TEXT_ARRAYS
 
 QUERIES = load("definition.sql")
@@ -40,7 +41,8 @@ class Attribute:
     typmod: int
     source_type: str
     is_dropped: bool
-    is_generated: bool
+    is_unsent: bool
+    """The stream does not have it: it is generated, or the publication leaves it out."""
     version: str
     is_missing: bool = False
     """Rows older than the column show a default for it."""
@@ -152,7 +154,7 @@ def renewed(definition: Definition) -> Definition:
 
 
 def read_columns(
-    conn: psycopg.Connection, keys: Mapping[int, Collection[str]], history: History = FIRST
+    conn: psycopg.Connection, keys: Mapping[int, Collection[str]], sent: Sent, history: History = FIRST
 ) -> dict[int, Definition]:
     """What the stream needs of some tables' definitions, by oid; `keys` has each table's identifying columns."""
     row = conn.execute(QUERIES["read_at"]).fetchone()
@@ -160,8 +162,9 @@ def read_columns(
     at, oids = Lsn.parse(row[0]), {"oids": list(keys)}
     missing = {(relation, name) for relation, name in conn.execute(QUERIES["missing"], oids)}
     attributes: dict[int, list[Attribute]] = defaultdict(list)
-    for relation, *facts in conn.execute(QUERIES["attributes"], oids):
-        attribute = Attribute(*facts)
+    for relation, number, *facts, generated, version in conn.execute(QUERIES["attributes"], oids):
+        facts += [not sent.has(relation, number, generated), version]
+        attribute = Attribute(number, *facts)
         attributes[relation].append(replace(attribute, is_missing=(relation, attribute.name) in missing))
     files: dict[int, dict[str, int]] = defaultdict(dict)
     toasts: dict[int, int] = {}
@@ -192,7 +195,7 @@ def read_definitions(
 ) -> dict[int, Definition]:
     """The whole definitions of some tables, with these types; the `known` one where nothing has moved since."""
     parameters = {"oids": list(keys), "publication": sending.publication}
-    found = read_columns(conn, keys, history)
+    found = read_columns(conn, keys, read_sent(conn, [sending.publication]), history)
     values: dict[int, dict[str, str]] = defaultdict(dict)
     for relation, name, text in conn.execute(QUERIES["label_and_attribute"], parameters):
         values[relation][name] = text
@@ -217,6 +220,23 @@ def read_definitions(
         old = known.get(relation)
         whole[relation] = old if old is not None and replace(new, at=old.at) == old else new
     return whole
+
+
+def read_chosen(
+    conn: psycopg.Connection,
+    publications: Sequence[str],
+    infos: Sequence[TableInfo],
+    known: Mapping[int, Definition],
+    types: Mapping[int, Types],
+    history: History = FIRST,
+) -> dict[int, Definition]:
+    """The whole definitions of some tables, each as the publication that sends it has it: the first, or the second for
+    those of which only inserts are sent."""
+    found: dict[int, Definition] = {}
+    for inserts, name in enumerate(publications):
+        keys = {info.relation: info.identity_key for info in infos if info.by_inserts == bool(inserts)}
+        found |= read_definitions(conn, Sending(name, bool(inserts)), keys, known, types, history)
+    return found
 
 
 def _partitions(

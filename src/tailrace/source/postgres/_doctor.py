@@ -21,6 +21,7 @@ from tailrace.source.postgres._connection import CONNECTIONS_NEEDED
 from tailrace.source.postgres._identity import STANDBY_SINCE
 from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions
 from tailrace.source.postgres._queries import load
+from tailrace.source.postgres._sent import as_sent, sent_by
 from tailrace.source.postgres._signal_table import SignalTable
 from tailrace.source.postgres._slot import find_slot
 from tailrace.source.postgres._stream_checks import check_named_slot, check_stream
@@ -59,6 +60,8 @@ class Named:
     text_columns: tuple[str, ...] = ()
     """Patterns for columns that are copied as text."""
     stream: StreamOptions = DEFAULTS
+    generated: bool = False
+    """Our own publication is to send generated columns."""
 
 
 NOTHING_NAMED = Named()
@@ -73,9 +76,10 @@ def examine(
     checks = [*_server(server), *_slots(conn, server, named), _senders(server), _connections(conn, role)]
     checks += [_replication(role), *check_stream(conn, named.stream)]
     try:
-        tables = append_only(list_tables(conn, include, exclude), named.append_only)
+        sent = sent_by(conn, named.publication, generated=named.generated)
+        tables = append_only(list_tables(conn, include, exclude, by_leaves=sent.by_leaves), named.append_only)
         require_columns(tables, named.text_columns)
-        tables = as_text(tables, named.text_columns)
+        tables = as_sent(as_text(tables, named.text_columns), sent)
     except DefiniteError as error:
         checks.append(Check("tables", False, error.message, error.hint))
     else:
@@ -89,7 +93,7 @@ def examine(
         else:
             checks.append(check_publication(conn, role, rights, tables))
         checks += check_tables(tables)
-        checks += check_left_out(conn, include, exclude)
+        checks += check_left_out(conn, include, exclude, by_leaves=sent.by_leaves)
     if named.signals is not None:
         checks.append(_signal_table(conn, named.signals, named))
     return [*checks, *_retention(server), *_idle_slots(conn)]

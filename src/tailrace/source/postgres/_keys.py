@@ -60,6 +60,8 @@ class KeyOrder:
     table: TableId
     is_partitioned: bool
     columns: tuple[KeyColumn, ...]
+    sent: str | None = None
+    """Which of its rows are copied, in SQL; None: all."""
 
     @property
     def namespaces(self) -> list[str]:
@@ -142,6 +144,10 @@ class _Ordered:
     def namespaces(self) -> Sequence[str]:
         return self.order.namespaces
 
+    @property
+    def sent(self) -> str | None:
+        return self.order.sent
+
 
 @dataclass(frozen=True)
 class KeyChunk(_Ordered):
@@ -191,7 +197,7 @@ def key_order(conn: psycopg.Connection, table: SourceTable, order: Sequence[str]
         KeyColumn(name, (type_[0], type_[1]), collation and (collation[0], collation[1]), version)
         for name, type_, collation, _, version in found
     )
-    return KeyOrder(table.table, table.detail.is_partitioned, columns)
+    return KeyOrder(table.table, table.detail.is_partitioned, columns, table.detail.condition)
 
 
 def _leads_index(conn: psycopg.Connection, chosen: Mapping[str, Any]) -> bool:

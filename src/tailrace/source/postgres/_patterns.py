@@ -37,12 +37,15 @@ TABLE_KINDS = "rp"
 """`relkind` of an ordinary and of a partitioned table."""
 
 
-def obstacle(kind: str, persistence: str, is_partition: bool) -> str | None:
-    """What keeps a relation (`relkind`, `relpersistence`, `relispartition`) from being copied by its own name."""
+def obstacle(kind: str, persistence: str, is_partition: bool, *, by_leaves: bool = False) -> str | None:
+    """What keeps a relation (`relkind`, `relpersistence`, `relispartition`) from being copied by its own name. With
+    `by_leaves`, partitions are copied by theirs, and the tables that they belong to are not."""
     if kind in "vmf":
         return {"v": "a view", "m": "a materialized view", "f": "a foreign table"}[kind]
     if persistence != "p":
         return "unlogged: its changes are not in the write-ahead log" if persistence == "u" else "temporary"
+    if by_leaves:
+        return "sent as its partitions, which are copied as tables of their own" if kind == "p" else None
     return "a partition: name the partitioned table" if is_partition else None
 
 

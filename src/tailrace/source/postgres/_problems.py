@@ -7,7 +7,7 @@ so a table with a problem is refused before anything is changed in the source.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import psycopg
 
@@ -17,15 +17,16 @@ from tailrace.source.door import Problem, SourceTable
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import Part, TableInfo, peeked, quoted, schema_of
 
-_UNPUBLISHED_GENERATED_REFUSED_SINCE = 180000
+GENERATED_SINCE = 180000
+"""The server's version from which on a publication can send generated columns, and from which on one that does not
+makes updates fail where such a column would have to be sent with the old row."""
 
 
 def first_problems(tables: Sequence[TableInfo], rights: Rights) -> dict[TableId, Problem | None]:
     """For each table the first thing that a person must do about it; None where there is nothing."""
-    twins = clashes([info.table for info in tables])
 
     def first(info: TableInfo) -> Problem | None:
-        found = [*problems(info), twins.get(info.table), rights.problem(info)]
+        found = [*problems(info), rights.problem(info)]
         return next((problem for problem in found if problem is not None), None)
 
     return {info.table: first(info) for info in tables}
@@ -34,7 +35,7 @@ def first_problems(tables: Sequence[TableInfo], rights: Rights) -> dict[TableId,
 def problems(info: TableInfo) -> list[Problem]:
     """Why this table must not be published yet; empty when it may."""
     if info.obstacle is not None:
-        return [Problem(f"table {info.table} is {info.obstacle}", f"leave it out: --exclude '{info.table}'")]
+        return [Problem(f"table {info.table} is {info.obstacle}", f"leave it out: --exclude {info.table.argument}")]
     found = _generated_key(info) if info.identity_key else _without_key(info)
     for part in info.parts if info.identity_key else ():
         found += _problems_of_part(part, info)
@@ -45,28 +46,13 @@ def problems(info: TableInfo) -> list[Problem]:
     return found + _name_clashes(info)
 
 
-def clashes(tables: Sequence[TableId]) -> Mapping[TableId, Problem]:
-    """A problem for each table that another one is called like but for upper and lower case."""
-    folded: dict[str, list[TableId]] = defaultdict(list)
-    for table in tables:
-        folded[str(table).lower()].append(table)
-    return {
-        table: Problem(
-            f"tables {' and '.join(map(str, twins))} differ only in upper and lower case, "
-            "which Spark does not tell apart",
-            f"leave one out: --exclude '{table}'",
-        )
-        for twins in folded.values()
-        if len(twins) > 1
-        for table in twins
-    }
-
-
 def _without_key(info: TableInfo) -> list[Problem]:
     """Where changes carry whole rows, a table needs no key."""
     table, name = info.table, quoted(info.table)
-    if all(column.is_generated for column in info.columns):
-        return [Problem(f"table {table} has no columns that can be copied", f"leave it out: --exclude '{table}'")]
+    if not any(column.is_sent for column in info.columns):
+        return [
+            Problem(f"table {table} has no columns that can be copied", f"leave it out: --exclude {table.argument}")
+        ]
     if info.by_inserts:
         return []
     if info.is_partitioned:
@@ -77,8 +63,12 @@ def _without_key(info: TableInfo) -> list[Problem]:
         ]
     if info.has_identity:
         return []
-    if info.replica_identity == "n" and info.primary_key:
-        return [Problem(f"table {table} has no replica identity", f"alter table {name} replica identity default")]
+    if info.replica_identity == "i" or (info.replica_identity == "n" and info.primary_key):
+        why = ": the index that identified its rows is gone" if info.replica_identity == "i" else ""
+        identity = "default" if info.primary_key else "full"
+        return [
+            Problem(f"table {table} has no replica identity{why}", f"alter table {name} replica identity {identity}")
+        ]
     # Two rows may have the same deferrable key until the commit: changes by key would hit the wrong one.
     why = f"the primary key of table {table} is deferrable" if info.primary_key else f"table {table} has no primary key"
     key = "or add a primary key that is not deferrable"
@@ -87,16 +77,22 @@ def _without_key(info: TableInfo) -> list[Problem]:
 
 
 def _by_inserts(info: TableInfo) -> str:
-    return f"--append-only '{info.table}'"
+    return f"--append-only {info.table.argument}"
 
 
 def _generated_key(info: TableInfo) -> list[Problem]:
-    """The stream leaves generated columns out: without one of its columns a key names several rows."""
-    generated = [column.name for column in info.columns if column.is_generated and column.name in info.identity_key]
-    if not generated:
+    """Without one of its columns a key names several rows."""
+    unsent = [column for column in info.columns if not column.is_sent and column.name in info.identity_key]
+    if not unsent:
         return []
+    if not unsent[0].generated:
+        message = f"column {unsent[0].name} in the key of table {info.table} is not sent by the publication"
+        return [Problem(message, "name all columns of the key in the publication's list for the table")]
+    generated = [column.name for column in unsent]
     message = f"column {generated[0]} in the key of table {info.table} is generated: changes do not carry it"
     hint = "(a unique index on columns that are not null and not generated), or make a key without it"
+    if info.server_version >= GENERATED_SINCE:
+        hint += ", or have it sent: --generated-columns"
     return [Problem(message, f"alter table {quoted(info.table)} replica identity using index … {hint}")]
 
 
@@ -111,8 +107,8 @@ def _problems_of_part(part: Part, info: TableInfo) -> list[Problem]:
 
 
 def _hides_generated(info: TableInfo) -> bool:
-    generated = any(column.is_generated for column in info.columns)
-    return generated and info.replica_identity == "f" and info.server_version >= _UNPUBLISHED_GENERATED_REFUSED_SINCE
+    generated = any(column.generated and not column.is_sent for column in info.columns)
+    return generated and info.replica_identity == "f" and info.server_version >= GENERATED_SINCE
 
 
 def _name_clashes(info: TableInfo) -> list[Problem]:

@@ -20,6 +20,7 @@ from tailrace.source.door import Claim, Problem
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import TableInfo, find_tables, quoted
 from tailrace.source.postgres._connection import one_line
+from tailrace.source.postgres._problems import problems
 from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
 from tailrace.source.postgres._waiting import Waiter, lock_holders
 
@@ -28,7 +29,6 @@ ROOTS_SINCE = 130000
 """The server's version from which on partitioned tables can be published."""
 _VIA_ROOT = "with (publish_via_partition_root = true)"
 MAKE_PUBLICATION = f"create publication tailrace for table … {_VIA_ROOT};"
-_INSERTS_VIA_ROOT = "with (publish = 'insert, truncate', publish_via_partition_root = true)"
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,34 @@ class Publication:
     tables: frozenset[TableId]
     """Those of which it sends every change of every row and column."""
     partial: frozenset[TableId]
-    """Those of which it sends only some rows or columns."""
+    """Those of which it sends only some rows or columns; no fault where a person made it so."""
     via_root: bool
     """Changes of partitions are sent as changes of their table."""
+    has_generated: bool
+    """Generated columns that are stored are sent."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a publication of ours sends."""
+
+    inserts: bool = False
+    """Of tables whose rows nothing identifies: inserts and truncates alone."""
+    generated: bool = False
+    """Generated columns that are stored, too."""
+
+    def options(self, has_roots: bool) -> sql.SQL:
+        """What follows the tables in a statement that makes it."""
+        chosen = [
+            "publish = 'insert, truncate'" if self.inserts else "",
+            "publish_via_partition_root = true" if has_roots else "",
+            _generated(True) if self.generated else "",
+        ]
+        listed = ", ".join(each for each in chosen if each)
+        return sql.SQL(f"with ({listed})" if listed else "")
+
+
+EVERYTHING = Kind()
 
 
 @dataclass
@@ -64,7 +89,7 @@ def find_publication(conn: psycopg.Connection, name: str, *, inserts: bool = Fal
     row = conn.execute(QUERIES["publication"], {"publication": name}).fetchone()
     if row is None:
         return None
-    has_inserts, has_updates, has_deletes, via_root = row
+    has_inserts, has_updates, has_deletes, via_root, has_generated = row
     if not has_inserts or {has_updates, has_deletes} != {not inserts}:
         kinds = "inserts and truncates alone" if inserts else "every kind of change: rows would be lost"
         wanted = "insert, truncate" if inserts else "insert, update, delete, truncate"
@@ -77,7 +102,7 @@ def find_publication(conn: psycopg.Connection, name: str, *, inserts: bool = Fal
         rows += conn.execute(QUERIES["publication_namespaces"], {"publication": name}).fetchall()
     whole = frozenset(TableId(namespace, table) for namespace, table, is_partial in rows if not is_partial)
     partial = frozenset(TableId(namespace, table) for namespace, table, is_partial in rows if is_partial) - whole
-    return Publication(name, whole, partial, via_root)
+    return Publication(name, whole, partial, via_root, has_generated)
 
 
 def require_publication(conn: psycopg.Connection, name: str) -> Publication:
@@ -91,25 +116,61 @@ def require_publication(conn: psycopg.Connection, name: str) -> Publication:
 
 
 def use_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableId]) -> Ensured:
-    """A publication that is not ours: the tables that it does not send whole are refused."""
+    """A publication that is not ours: the tables that it does not send are refused."""
     publication = require_publication(conn, name)
-    refused = {table: unsent(publication, table) for table in tables if table not in publication.tables}
+    sent = publication.tables | publication.partial
+    refused = {table: unsent(publication, table) for table in tables if table not in sent}
     return Ensured(refused=refused)
 
 
+def publish(
+    conn: psycopg.Connection,
+    claim: Claim,
+    tables: Sequence[TableId],
+    infos: Sequence[TableInfo],
+    waiter: Waiter,
+    *,
+    generated: bool,
+) -> tuple[list[str], dict[TableId, Problem]]:
+    """Make the claim's publications send the tables: what was done, a line each, and the tables that are refused."""
+    done = []
+    by_inserts = {info.table for info in infos if info.by_inserts}
+    # It may have lost its identity since it was looked at: the server would refuse its updates.
+    refused = {info.table: problems(info)[0] for info in infos if not info.by_inserts and not info.has_identity}
+    for inserts, name in enumerate(publications(claim)):
+        chosen = [t for t in tables if t not in refused and (t in by_inserts) == bool(inserts)]
+        if claim["owns_publication"]:
+            ensured = ensure_publication(conn, name, chosen, waiter, Kind(bool(inserts), generated))
+        else:
+            ensured = use_publication(conn, name, chosen)
+        refused |= ensured.refused
+        done += ensured.said(name)
+    return done, refused
+
+
+def sent_tables(conn: psycopg.Connection, claim: Claim, infos: Sequence[TableInfo]) -> set[TableId]:
+    """Those of the tables that the claim's publications send now."""
+    found = [find_publication(conn, each, inserts=n > 0) for n, each in enumerate(publications(claim))]
+    sent = [each.tables if each is not None else frozenset[TableId]() for each in found]
+    if found[0] is not None and not claim["owns_publication"]:
+        sent[0] |= found[0].partial
+    return {info.table for info in infos if info.by_inserts < len(sent) and info.table in sent[info.by_inserts]}
+
+
 def ensure_publication(
-    conn: psycopg.Connection, name: str, tables: Sequence[TableId], waiter: Waiter, *, inserts: bool = False
+    conn: psycopg.Connection, name: str, tables: Sequence[TableId], waiter: Waiter, kind: Kind = EVERYTHING
 ) -> Ensured:
     """Make our own publication send the tables and no others: a table that cannot be copied must not be published, lest
     the server refuse its updates. Refused are those that it cannot send; a definite error if a new publication would
     send none of them."""
-    found = find_publication(conn, name, inserts=inserts)
-    if found is not None and not found.via_root:
-        # Another process has changed it: changes of partitions come under names that no lake table has.
-        conn.execute(
-            sql.SQL("alter publication {} set (publish_via_partition_root = true)").format(sql.Identifier(name))
-        )
-        found = find_publication(conn, name, inserts=inserts)
+    found = find_publication(conn, name, inserts=kind.inserts)
+    if found is not None and (not found.via_root or found.has_generated != kind.generated):
+        # Another process has changed it: changes of partitions come under names that no lake table has. Or a person
+        # wants generated columns now, or does not any more.
+        generated = sql.SQL("" if found.has_generated == kind.generated else f", {_generated(kind.generated)}")
+        options = sql.SQL("(publish_via_partition_root = true{})").format(generated)
+        conn.execute(sql.SQL("alter publication {} set {}").format(sql.Identifier(name), options))
+        found = find_publication(conn, name, inserts=kind.inserts)
     missing = [table for table in tables if found is None or table not in found.tables]
     infos = {info.table: info for info in find_tables(conn, missing)}
     done = Ensured(dropped=sorted((found.tables | found.partial) - set(tables)) if found is not None else [])
@@ -117,12 +178,12 @@ def ensure_publication(
         waiter.run(conn, _without(name, done.dropped), lock_holders("leaving tables out of the publication"))
     for table in missing:
         if table not in infos:
-            done.refused[table] = Problem(f"table {table} is gone", f"leave it out: --exclude '{table}'")
+            done.refused[table] = Problem(f"table {table} is gone", f"leave it out: --exclude {table.argument}")
         elif found is not None and table in found.partial:
             done.refused[table] = unsent(found, table)
     wanted = [infos[table] for table in missing if table not in done.refused]
     if wanted or found is None:
-        _publish(conn, _Order(name, waiter, found is None, inserts), wanted, done)
+        _publish(conn, _Order(name, waiter, found is None, kind), wanted, done)
     return done
 
 
@@ -141,7 +202,7 @@ class _Order:
     name: str
     waiter: Waiter
     is_new: bool
-    inserts: bool
+    kind: Kind
 
 
 def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo], done: Ensured) -> None:
@@ -169,11 +230,13 @@ def _statement(order: _Order, tables: Sequence[TableInfo], *, has_roots: bool) -
     name, listed = sql.Identifier(order.name), _listed([info.table for info in tables])
     if order.is_new:
         chosen = sql.SQL("for table {}").format(listed) if tables else sql.SQL("")
-        how = sql.SQL(_INSERTS_VIA_ROOT if order.inserts else _VIA_ROOT)
-        if not has_roots:
-            how = sql.SQL("with (publish = 'insert, truncate')" if order.inserts else "")
-        return sql.SQL("create publication {} {} {}").format(name, chosen, how)
+        options = order.kind.options(has_roots)
+        return sql.SQL("create publication {} {} {}").format(name, chosen, options)
     return sql.SQL("alter publication {} add table {}").format(name, listed)
+
+
+def _generated(wanted: bool) -> str:
+    return f"publish_generated_columns = {'stored' if wanted else 'none'}"
 
 
 def _without(name: str, tables: Sequence[TableId]) -> sql.Composed:
@@ -198,8 +261,6 @@ def unsent(publication: Publication, table: TableId) -> Problem:
             f"alter publication {_quoted(name)} add table only {quoted(table)}",
         )
     fix = f"alter publication {_quoted(name)} add table only {quoted(table)}"
-    if not publication.via_root:
-        fix += f"; if the table is partitioned: alter publication {_quoted(name)} set (publish_via_partition_root)"
     return Problem(f"publication {name} does not send table {table}", fix)
 
 

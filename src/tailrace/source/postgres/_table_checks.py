@@ -18,7 +18,7 @@ from tailrace.model.table import TableId
 from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights, hidden_rows
 from tailrace.source.postgres._catalog import TableInfo, candidates, quoted
-from tailrace.source.postgres._problems import clashes, problems
+from tailrace.source.postgres._problems import problems
 from tailrace.source.postgres._publication import require_publication, use_publication
 from tailrace.source.postgres._queries import load
 
@@ -101,8 +101,7 @@ def check_named_publication(conn: psycopg.Connection, name: str, tables: Sequenc
 
 def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
     """What each table's own definition keeps from being copied, or from being copied as it is."""
-    twins = clashes([info.table for info in tables])
-    found = [*(problem for info in tables for problem in problems(info)), *twins.values()]
+    found = [problem for info in tables for problem in problems(info)]
     checks = [Check("table", False, problem.message, problem.hint, leaves_out=True) for problem in found]
     if not found:
         checks = [Check("replica identity", True, f"{_tables_text(tables)} can identify their rows")]
@@ -118,19 +117,26 @@ def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
     ]
     if as_text:
         checks.append(Check("copied as text", True, _listed(as_text)))
-    generated = [f"{info.table}.{column.name}" for info in tables for column in info.columns if column.is_generated]
+    generated = [
+        f"{info.table}.{column.name}"
+        for info in tables
+        for column in info.columns
+        if column.generated and not column.is_sent
+    ]
     if generated:
         checks.append(Check("generated columns", None, f"not copied: {_listed(generated)}"))
     return checks
 
 
-def check_left_out(conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
+def check_left_out(
+    conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str], *, by_leaves: bool
+) -> list[Check]:
     """Tables that the patterns match and that are not copied all the same."""
     named = [
         (candidate.table, reason)
-        for candidate in candidates(conn)
+        for candidate in candidates(conn, by_leaves=by_leaves)
         if (reason := candidate.left_out(include)) is not None
-        and reason.startswith(("unlogged", "a foreign", "part of"))
+        and reason.startswith(("unlogged", "a foreign", "part of", "sent as"))
         and (not include or any(candidate.table.matches(pattern) for pattern in include))
         and not any(candidate.table.matches(pattern) for pattern in exclude)
     ]

@@ -49,7 +49,7 @@ def _listed(old: Definition, new: Definition) -> str | None:
     if new.listed is None:
         return None
     gone = {each.number for each in old.attributes if each.is_dropped}
-    stored = [each for each in new.attributes if each.number not in gone and not each.is_generated]
+    stored = [each for each in new.attributes if each.number not in gone and not each.is_unsent]
     kept = {each.number: each.name for each in stored if _is_untouched(each, old)}
     names = list(new.listed)
     for low, high in itertools.pairwise([0, *kept, len(new.attributes) + 1]):
@@ -85,8 +85,8 @@ def _kept(old: Definition, new: Definition) -> str | None:
         after = new.live.get(number)
         if after is None:
             continue
-        if before.is_generated != after.is_generated:
-            return f"column {after.name} is no longer computed"
+        if before.is_unsent != after.is_unsent:
+            return f"column {after.name} is {'no longer sent' if after.is_unsent else 'sent now and was not before'}"
         if (before.type, before.typmod) != (after.type, after.typmod) and (
             is_rewritten or not _prints_alike(before, after)
         ):
@@ -104,7 +104,7 @@ def _prints_alike(before: Attribute, after: Attribute) -> bool:
 
 
 def _added(old: Definition, new: Definition) -> str | None:
-    added = [each for number, each in new.live.items() if number not in old.live and not each.is_generated]
+    added = [each for number, each in new.live.items() if number not in old.live and not each.is_unsent]
     for each in added:
         if each.is_missing:
             return f"column {each.name} was added with a default that old rows show"
@@ -172,11 +172,11 @@ def _types(old: Definition, new: Definition) -> str | None:
 def numbers_of(names: Sequence[str], attributes: Sequence[Attribute]) -> list[int] | None:
     """The numbers of a table's columns as the stream once listed them; None where the catalog does not tell.
 
-    The stream lists the columns in the order of their numbers, and lists them all. So a name that the catalog no longer
+    The stream lists the columns that are sent in the order of their numbers. So a name that the catalog no longer
     has stands for a column that was dropped or renamed since, in the gap between its neighbours; if there are just as
     many of those as unknown names, each is the one.
     """
-    stored = {each.number: each.name for each in attributes if each.is_dropped or not each.is_generated}
+    stored = {each.number: each.name for each in attributes if each.is_dropped or not each.is_unsent}
     known = {each.name: each.number for each in attributes if each.number in stored and not each.is_dropped}
     nameless = [number for number, name in stored.items() if known.get(name) != number or name not in names]
     found: list[int] = []

@@ -15,7 +15,7 @@ from pg_class c
 where c.oid = any(%(oids)s::oid[]);
 
 -- columns: the columns of some tables, in order
-select a.attrelid::bigint, a.attname, a.atttypid::bigint, a.atttypmod, a.attgenerated <> '', a.attnum
+select a.attrelid::bigint, a.attname, a.atttypid::bigint, a.atttypmod, a.attgenerated::text, a.attnum
 from pg_attribute a
 where a.attrelid = any(%(oids)s::oid[]) and a.attnum > 0 and not a.attisdropped
 order by a.attrelid, a.attnum;

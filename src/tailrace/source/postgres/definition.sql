@@ -1,6 +1,6 @@
 -- attributes: every column that some tables ever had
 select a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod, format_type(a.atttypid, a.atttypmod),
-       a.attisdropped, a.attgenerated <> '', a.xmin::text
+       a.attisdropped, a.attgenerated::text, a.xmin::text
 from pg_attribute a
 where a.attrelid = any(%(oids)s::oid[]) and a.attnum > 0
 order by a.attrelid, a.attnum;
@@ -68,7 +68,14 @@ group by used.relation, used.type;
 
 -- sent: the catalog rows by which a publication sends some tables
 select t.oid::bigint,
-       'publication ' || p.oid || ' ' || p.xmin,
+       concat_ws(
+         ' ', 'publication', p.oid, p.xmin,
+         -- Of a partition that is sent by its own name, also the rows by which it is sent as part of another table.
+         (select string_agg(concat_ws(' ', i.inhparent::oid, i.xmin, r.oid, r.xmin), ', ' order by i.inhparent, r.oid)
+          from pg_partition_ancestors(t.oid) as ancestor(oid)
+          join pg_inherits i on i.inhrelid = ancestor.oid
+          left join pg_publication_rel r on r.prpubid = p.oid and r.prrelid = i.inhparent)
+       ),
        (select string_agg(r.oid || ' ' || r.xmin, ', ' order by r.oid)
         from pg_publication_rel r
         where r.prpubid = p.oid and r.prrelid = t.oid)
@@ -76,11 +83,13 @@ from unnest(%(oids)s::oid[]) as t(oid)
 join pg_publication p on p.pubname = %(publication)s;
 
 -- sent_namespaces: the catalog rows by which a publication sends all tables of some tables' namespaces
-select c.oid::bigint, n.oid || ' ' || n.xmin
-from pg_class c
+select t.oid::bigint, string_agg(distinct n.oid || ' ' || n.xmin, ', ')
+from unnest(%(oids)s::oid[]) as t(oid)
+cross join lateral (select t.oid union select relid from pg_partition_ancestors(t.oid) as relid) named(relation)
+join pg_class c on c.oid = named.relation
 join pg_publication p on p.pubname = %(publication)s
 join pg_publication_namespace n on n.pnpubid = p.oid and n.pnnspid = c.relnamespace
-where c.oid = any(%(oids)s::oid[]);
+group by t.oid;
 
 -- rewrites: how many rows of some tables were ever updated or deleted, as far as the server has counted
 with tree

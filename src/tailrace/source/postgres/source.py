@@ -55,19 +55,15 @@ from tailrace.source.postgres._claims import publications, require_names, requir
 from tailrace.source.postgres._connection import KeptConnection, explained, session
 from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._definition import Definition as DefinitionOf
-from tailrace.source.postgres._definition import Sending, read_definitions, renewed, types_of
+from tailrace.source.postgres._definition import read_chosen, renewed, types_of
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import Identity, require_streaming, wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
-from tailrace.source.postgres._problems import problems, source_tables
+from tailrace.source.postgres._problems import source_tables
 from tailrace.source.postgres._protocol import StreamOptions
-from tailrace.source.postgres._publication import (
-    drop_publication,
-    ensure_publication,
-    find_publication,
-    use_publication,
-)
+from tailrace.source.postgres._publication import drop_publication, publish, sent_tables
+from tailrace.source.postgres._sent import Sent, as_sent, sent_by
 from tailrace.source.postgres._signal_table import SignalTable, without_signals
 from tailrace.source.postgres._slot import (
     create_slot,
@@ -93,7 +89,7 @@ class PostgresSource(Source):
     are patterns for columns that are copied as Postgres's text, whatever their type.
     `signal_table` is sent whether or not it is copied, and copied only where a pattern gives its whole name. Windows
     write their `watermarks` to it, if any.
-    `stream` has fields of `StreamOptions`: how changes are sent.
+    `stream` has fields of `StreamOptions`. With `generated`, our own publication sends stored generated columns, too.
     """
 
     kind: ClassVar[str] = "postgres"
@@ -109,6 +105,7 @@ class PostgresSource(Source):
         watermarks: str = Watermarking.READ_ONLY,
         as_text: Sequence[str] = (),
         stream: Mapping[str, Any] | None = None,
+        generated: bool = False,
     ) -> None:
         self._dsn = dsn
         self._slot = slot
@@ -119,6 +116,7 @@ class PostgresSource(Source):
         self._watermarking = Watermarking(watermarks)
         self._watermarks = watermarks_of(self._watermarking, self._signals)
         self._stream = StreamOptions(**(stream or {}))
+        self._generated = generated
         self._kept = KeptConnection(dsn)
         self._history = FIRST
 
@@ -136,10 +134,18 @@ class PostgresSource(Source):
             "watermarks": self._watermarking.value,
             "as_text": self._as_text,
             "stream": asdict(self._stream),
+            "generated": self._generated,
         }
 
     def watermarked(self, how: Watermarking) -> Source:
         return self if how is self._watermarking else type(self)(**{**self.arguments, "watermarks": how})
+
+    def claimed(self, claim: Claim) -> Source:
+        if claim["owns_publication"] or self._publication is not None:
+            return self
+        found = type(self)(**{**self.arguments, "publication": claim["publication"]})
+        found._history = History.of(claim)
+        return found
 
     def reserved(self) -> frozenset[str]:
         return frozenset(f"slot {self._slot} at {server}" for server in _address.servers(self._dsn) if self._slot)
@@ -173,7 +179,8 @@ class PostgresSource(Source):
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
         exclude = without_signals(self._signals, include, exclude)
         with session(self._dsn) as conn:
-            found = self._as_chosen(list_tables(conn, include, exclude))
+            sent = sent_by(conn, self._publication, generated=self._generated)
+            found = self._as_chosen(list_tables(conn, include, exclude, by_leaves=sent.by_leaves), sent)
             require_columns(found, self._as_text)
             return source_tables(conn, found)
 
@@ -189,11 +196,7 @@ class PostgresSource(Source):
             before = {info.relation: known[info.table] for info in infos}
             definitions = {oid: DefinitionOf.from_json(each) for oid, each in before.items() if each is not None}
             types = {info.relation: types_of(info, definitions.get(info.relation)) for info in infos}
-            found: dict[int, DefinitionOf] = {}
-            for inserts, name in enumerate(publications(claim)):
-                keys = {info.relation: info.identity_key for info in infos if info.by_inserts == bool(inserts)}
-                of = keys, definitions, types, History.of(claim)
-                found |= read_definitions(conn, Sending(name, bool(inserts)), *of)
+            found = read_chosen(conn, publications(claim), infos, definitions, types, History.of(claim))
         return {
             info.table: replace(schema_of(info, types[info.relation].rule), definition=found[info.relation].to_json())
             for info in infos
@@ -214,12 +217,7 @@ class PostgresSource(Source):
 
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
         with session(self._dsn) as conn:
-            found = [find_publication(conn, each, inserts=n > 0) for n, each in enumerate(publications(claim))]
-            infos = self._found(conn, tables)
-        sent = [each.tables if each is not None else frozenset[TableId]() for each in found]
-        return set(tables) - {
-            info.table for info in infos if info.by_inserts < len(sent) and info.table in sent[info.by_inserts]
-        }
+            return set(tables) - sent_tables(conn, claim, self._found(conn, tables))
 
     def prepare(
         self,
@@ -243,17 +241,8 @@ class PostgresSource(Source):
             if self._signals is not None and self._signals.table not in tables:
                 infos += self._signals.found(conn)
                 tables = [*tables, *(info.table for info in infos if info.table == self._signals.table)]
-            by_inserts = {info.table for info in infos if info.by_inserts}
-            # It may have lost its identity since it was looked at: the server would refuse its updates.
-            refused = {info.table: problems(info)[0] for info in infos if not info.by_inserts and not info.has_identity}
-            for inserts, name in enumerate(publications(claim)):
-                chosen = [t for t in tables if t not in refused and (t in by_inserts) == bool(inserts)]
-                if claim["owns_publication"]:
-                    ensured = ensure_publication(conn, name, chosen, waiter, inserts=bool(inserts))
-                else:
-                    ensured = use_publication(conn, name, chosen)
-                refused |= ensured.refused
-                done += ensured.said(name)
+            published, refused = publish(conn, claim, tables, infos, waiter, generated=self._generated)
+            done += published
             # After the publication: what the slot holds is sent as the publication was at that point.
             if find_ready_slot(conn, slot, is_ours=claim["owns_slot"]) is None:
                 made = create_slot(self._dsn, slot, waiter, failover=self._stream.failover)
@@ -377,14 +366,15 @@ class PostgresSource(Source):
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         with session(self._dsn) as conn:
             chosen = tuple(self._append_only), self._signals, self._watermarks, tuple(self._as_text), self._stream
-            named = _doctor.Named(self._slot, self._publication, *chosen)
+            named = _doctor.Named(self._slot, self._publication, *chosen, generated=self._generated)
             return _doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
 
     def _found(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[TableInfo]:
-        return self._as_chosen(find_tables(conn, set(tables)))
+        sent = sent_by(conn, self._publication, generated=self._generated)
+        return self._as_chosen(find_tables(conn, set(tables), by_leaves=sent.by_leaves), sent)
 
-    def _as_chosen(self, infos: Sequence[TableInfo]) -> list[TableInfo]:
-        return as_text(append_only(infos, self._append_only), self._as_text)
+    def _as_chosen(self, infos: Sequence[TableInfo], sent: Sent) -> list[TableInfo]:
+        return as_sent(as_text(append_only(infos, self._append_only), self._as_text), sent)
 
     def _identity(self) -> Identity:
         with session(self._dsn) as conn:

@@ -26,7 +26,7 @@ def attributes(names: str) -> list[Attribute]:
             typmod=-1,
             source_type="integer",
             is_dropped=name == DROPPED,
-            is_generated=name.endswith(COMPUTED),
+            is_unsent=name.endswith(COMPUTED),
             version="1",
         )
         for number, name in enumerate(names.split(), 1)
