@@ -38,9 +38,10 @@ def take_up(home: LakeHome, source: Source, book: TableBook, settings: Connector
 def _take(home: LakeHome, source: Source, book: TableBook, edit: OffsetEdit, format: str) -> None:
     effect, known = edit.effect, home.source()
     if known is not None and effect.position is not None:
-        # What positions of the source mean is for the claim to say. Whether it fits the source is asked after the edit.
+        # What positions of the source mean is for the claim to say; a takeover brings its own, of another slot. Whether
+        # it fits the source is asked after the edit.
         with suppress(DefiniteError):
-            source.claim(known.claim)
+            source.claim(known.claim if effect.claim is None else effect.claim)
     if effect.position is not None and effect.position > source.now().ordinal:
         # The source would wait for it in silence, and skip everything until then.
         place = source.format(SourcePosition(effect.position))
