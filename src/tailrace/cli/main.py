@@ -19,6 +19,7 @@ from tailrace.cli import serve as serve_commands
 from tailrace.cli import signals as signal_commands
 from tailrace.cli import sql as sql_commands
 from tailrace.cli import tables as table_commands
+from tailrace.cli.columns import choices
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.run import run as run_command
 from tailrace.cli.run import run_connector
@@ -93,6 +94,10 @@ AsText = Annotated[
         "--as-text", metavar="PATTERN", help="Columns to copy as text: public.orders.placed_at, *.seats. Repeatable."
     ),
 ]
+AsDecimal = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN=P,S", help="Numerics without precision to copy as decimal(P,S). Repeatable."),
+]
 GeneratedColumns = Annotated[
     bool, typer.Option("--generated-columns", help="Copy generated columns that are stored, too. Needs Postgres 18.")
 ]
@@ -152,6 +157,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     exclude: Exclude = None,
     append_only: AppendOnly = None,
     as_text: AsText = None,
+    as_decimal: AsDecimal = None,
     generated_columns: GeneratedColumns = False,
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
     publish_every: PublishEvery = 1.0,
@@ -177,7 +183,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     """Copy a database into a lake and keep the copy exact.
 
     The first run copies every table as of one commit, then streams changes. Running the same command again continues
-    where the last one ended, however it ended. A table in error is left out: exit code 1. See `tailrace doctor`.
+    where the last one ended, however it ended. A table in error is left out, and the exit code is then 1.
     """
     with shown_errors():
         from tailrace.connector.connector import Connector
@@ -203,12 +209,12 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
         )
         stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
         names = {"slot": slot, "publication": publication, "signal_table": signal_table}
-        names |= _columns(append_only, as_text, generated_columns)
+        names |= _columns(append_only, choices(as_text, as_decimal), generated_columns)
         run_connector(Connector(settings, source_of(dsn, stream=stream, **names)), lake)
 
 
-def _columns(append_only: list[str] | None, as_text: list[str] | None, generated: bool) -> dict[str, Any]:
-    return {"append_only": append_only or [], "as_text": as_text or [], "generated": generated}
+def _columns(append_only: list[str] | None, chosen: list[str], generated: bool) -> dict[str, Any]:
+    return {"append_only": append_only or [], "as_text": chosen, "generated": generated}
 
 
 def _retention(retain: str, retain_all: str) -> dict[str, Any]:
@@ -264,6 +270,7 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
     keys: Annotated[int, typer.Option(help="How many differing keys to print for each table.", min=0)] = 20,
     append_only: AppendOnly = None,
     as_text: AsText = None,
+    as_decimal: AsDecimal = None,
     generated_columns: GeneratedColumns = False,
     signal_table: SignalTable = None,
     readers: Annotated[int, typer.Option(help="How many connections read rows at once.", min=1)] = 16,
@@ -288,7 +295,9 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
 
         spark = spark_settings(spark_master, spark_conf)
         settings = VerifySettings(lake, tuple(tables or ()), keys_max=keys, readers_max=readers, spark=spark)
-        source = source_of(dsn, signal_table=signal_table, **_columns(append_only, as_text, generated_columns))
+        source = source_of(
+            dsn, signal_table=signal_table, **_columns(append_only, choices(as_text, as_decimal), generated_columns)
+        )
         run_verify(settings, source, as_json=json)
 
 
@@ -327,6 +336,7 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option
     exclude: Exclude = None,
     append_only: AppendOnly = None,
     as_text: AsText = None,
+    as_decimal: AsDecimal = None,
     generated_columns: GeneratedColumns = False,
     signal_table: SignalTable = None,
     watermarks: Watermarks = Watermarking.READ_ONLY,
@@ -346,7 +356,7 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option
 
         stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
         names = {"slot": slot, "publication": publication, "signal_table": signal_table}
-        columns = _columns(append_only, as_text, generated_columns)
+        columns = _columns(append_only, choices(as_text, as_decimal), generated_columns)
         source = source_of(dsn, stream=stream, **names, **columns).watermarked(watermarks)
         checks = source.examine(tables or [], exclude or [])
         render(checks, Console())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,23 @@ def test_a_column_is_text_where_a_person_wants_it_and_the_table_is_copied_when_t
     assert copy_of(settings.lake, typed) == made + 1
     assert_equal(database, settings.lake, TABLE)
     assert lake_types(settings.lake)["day"] == "date32[day]"
+
+
+def test_a_numeric_without_precision_is_a_number_by_copy_and_stream_while_a_person_wants_it(
+    database: str, settings: ConnectorSettings
+) -> None:
+    execute(database, "create table t (id int primary key, v numeric); insert into t values (1, 1.50), (2, 'NaN')")
+    number, text = source_of(database, as_text=["t.v=decimal(38,4)"]), source_of(database)
+    sync_once(settings, number)
+    execute(database, "insert into t values (3, 2.5), (4, 0.00001); update t set v = 7 where id = 2")
+    sync_once(settings, number)
+    rows = tailrace.arrow(settings.lake, TABLE, published=True).sort_by("id").to_pylist()
+    assert [row["v"] for row in rows] == [Decimal("1.5"), Decimal(7), Decimal("2.5"), None]
+    assert [dict(row["_exact"] or ()) for row in rows] == [{}, {}, {}, {"v": "0.00001"}]
+    made = copy_of(settings.lake, number)
+    sync_once(settings, text)
+    assert copy_of(settings.lake, text) == made + 1
+    assert_equal(database, settings.lake, TABLE)
 
 
 def test_a_pattern_that_names_no_column_is_refused(database: str, settings: ConnectorSettings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -19,6 +20,7 @@ from tailrace.model.exact import EXACT, together
 from tailrace.source.postgres._catalog import list_tables, schema_of
 from tailrace.source.postgres._chunks import BlockChunk, read
 from tailrace.source.postgres._connection import connect
+from tailrace.source.postgres.source import PostgresSource
 
 DEFINITIONS = """
 create type mood as enum ('sad', 'it''s ok', 'happy');
@@ -219,3 +221,31 @@ def test_a_dropped_type_still_decodes_as_text(conn: psycopg.Connection, stream: 
     conn.execute(f"alter table {table} drop column v; drop type gone")
     (row,) = stream.changes(table).to_pylist()
     assert row["v"] == "x"
+
+
+def test_a_numeric_without_precision_is_a_number_where_a_person_wants_it(conn: psycopg.Connection, dsn: str) -> None:
+    """Exact where it fits, and its text where it does not; other columns of the pattern stay what they are."""
+    table = f"t{next(_numbers)}"
+    conn.execute(f"create domain amount_{table} as numeric")
+    conn.execute(f"create table {table} (id int primary key, v numeric, w amount_{table}, x numeric(5,2), y text)")
+    texts = ["1.0", "1.00", "-0.0000000001", "NaN", "-Infinity", "9" * 28, "9" * 29, "0.00000000001", "7.00000000000"]
+    for number, text in enumerate(texts):
+        conn.execute(f"insert into {table} values (%s, %s, %s, 1.5, 'a')", [number, text, text])
+    source = PostgresSource(dsn, as_text=[f"{table}.*=decimal(38,10)"])
+    (described,) = source.tables([f"public.{table}"], [])
+    types = [column.type for column in described.schema.columns]
+    assert types == ["int", "decimal(38,10)", "decimal(38,10)", "decimal(5,2)", "string"]
+    with source.snapshot() as point:
+        chunks = [
+            each
+            for chunk in source.chunks(described, 1 << 20)
+            for each in source.read_chunk(point, chunk, described.schema)
+        ]
+    rows = together(chunks, row_schema(described.schema)).sort_by("id").to_pylist()
+    for text, row in zip(texts, rows, strict=True):
+        kept = dict(row[EXACT] or ())
+        fits = text not in ("NaN", "-Infinity", "9" * 29, "0.00000000001")
+        assert (row["v"], row["w"]) == ((Decimal(text), Decimal(text)) if fits else (None, None))
+        assert kept == ({} if fits else {"v": text, "w": text})
+    with pytest.raises(DefiniteError, match="no numeric without precision matches"):
+        PostgresSource(dsn, as_text=[f"{table}.y=decimal(38,10)"]).tables([f"public.{table}"], [])

@@ -17,10 +17,11 @@ from psycopg import sql
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.source.postgres._choices import TEXT, chosen_type, parted
 from tailrace.source.postgres._messages import Relation
-from tailrace.source.postgres._patterns import TABLE_KINDS, Candidate, choose, names_column, obstacle
+from tailrace.source.postgres._patterns import TABLE_KINDS, Candidate, choose, obstacle
 from tailrace.source.postgres._queries import load
-from tailrace.source.postgres._types import RULE, RULE_TEXT_ARRAYS, TypeInfo, lake_type
+from tailrace.source.postgres._types import RULE, RULE_TEXT_ARRAYS, TypeInfo, is_numeric, lake_type
 
 QUERIES = load("catalog.sql")
 MEASURE_MS_MAX = 2000
@@ -51,8 +52,19 @@ class ColumnInfo:
     number: int = 0
     is_sent: bool = True
     """The stream has it, and so has the lake."""
-    is_text: bool = False
-    """A person wants it copied as text."""
+    chosen: str | None = None
+    """The lake type that a person wants."""
+
+    @property
+    def is_text(self) -> bool:
+        """A person wants it copied as text."""
+        return self.chosen == TEXT
+
+    @property
+    def decimal(self) -> str | None:
+        """The lake type of a `numeric` that would be text, where a person wants it copied as a number."""
+        is_open = is_numeric(self.type.type) and self.type.lake() == TEXT
+        return self.chosen if is_open and self.chosen != TEXT else None
 
 
 @dataclass(frozen=True)
@@ -191,14 +203,14 @@ def append_only(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[Tab
 
 
 def as_text(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[TableInfo]:
-    """The tables, and of their columns, the ones that the patterns name marked `is_text`."""
+    """The tables, and their columns with the lake types that are chosen for them."""
     if not patterns:
         return list(infos)
     return [
         replace(
             info,
             columns=tuple(
-                replace(column, is_text=names_column(patterns, info.table, column.name)) for column in info.columns
+                replace(column, chosen=chosen_type(patterns, info.table, column.name)) for column in info.columns
             ),
         )
         for info in infos
@@ -206,10 +218,17 @@ def as_text(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[TableIn
 
 
 def require_columns(infos: Sequence[TableInfo], patterns: Sequence[str]) -> None:
-    """A definite error for a pattern that names no column."""
-    for pattern in patterns:
-        if not any(names_column([pattern], info.table, column.name) for info in infos for column in info.columns):
+    """A definite error for a pattern that names no column, or with a type that none of its columns can have."""
+    for choice in patterns:
+        pattern, lake = parted(choice)
+        columns = [column for info in as_text(infos, [choice]) for column in info.columns if column.chosen is not None]
+        if not columns:
             raise DefiniteError(f"no column matches '{pattern}'", "a column is named like public.orders.placed_at")
+        if lake != TEXT and not any(column.decimal for column in columns):
+            found = ", ".join(sorted({column.type.source_type for column in columns}))
+            raise DefiniteError(
+                f"no numeric without precision matches '{pattern}'", f"{found} is copied as it is; leave the option out"
+            )
 
 
 def measured(conn: psycopg.Connection, info: TableInfo) -> TableInfo:
@@ -297,8 +316,8 @@ def schema_of(info: TableInfo, rule: int = RULE) -> TableSchema:
 def _lake_type(key: frozenset[str], column: ColumnInfo, rule: int = RULE) -> str:
     """An array in a key is text: rows are told apart by it, and every array has one."""
     if column.is_text:
-        return "string"
-    return column.type.lake(arrays=rule > RULE_TEXT_ARRAYS and column.name not in key)
+        return TEXT
+    return column.decimal or column.type.lake(arrays=rule > RULE_TEXT_ARRAYS and column.name not in key)
 
 
 def identity_keys(conn: psycopg.Connection, relations: Sequence[int]) -> dict[int, frozenset[str]]:
@@ -325,7 +344,7 @@ def schema_from_relation(
         ColumnInfo(
             column.name,
             types[column.type_oid, column.typmod],
-            is_text=names_column(text_columns, table, column.name),
+            chosen=chosen_type(text_columns, table, column.name),
         )
         for column in relation.columns
     ]

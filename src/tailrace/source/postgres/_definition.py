@@ -67,13 +67,19 @@ class Types:
     rule: int = RULE_TEXT_ARRAYS
     as_text: tuple[int, ...] = ()
     """The columns that a person wanted as text."""
+    as_decimal: tuple[tuple[int, str], ...] = ()
+    """The columns that a person wanted as numbers, each with its lake type."""
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any] | None) -> Types:
-        return cls(fields["rule"], tuple(fields["as_text"])) if fields is not None else cls()
+        if fields is None:
+            return cls()
+        decimals = tuple((number, lake) for number, lake in fields.get("as_decimal", ()))
+        return cls(fields["rule"], tuple(fields["as_text"]), decimals)
 
     def to_json(self) -> dict[str, Any]:
-        return {"rule": self.rule, "as_text": list(self.as_text)}
+        decimals = {"as_decimal": [list(each) for each in self.as_decimal]} if self.as_decimal else {}
+        return {"rule": self.rule, "as_text": list(self.as_text), **decimals}
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,8 @@ class Sending:
 def types_of(info: TableInfo, known: Definition | None) -> Types:
     """How a table's lake types are chosen: for a copy that is there, by the rule that it was made with."""
     text = tuple(column.number for column in info.columns if column.is_text)
-    return Types(known.types.rule if known is not None else RULE, text)
+    decimals = tuple((column.number, column.decimal) for column in info.columns if column.decimal is not None)
+    return Types(known.types.rule if known is not None else RULE, text, decimals)
 
 
 def renewed(definition: Definition) -> Definition:

@@ -113,7 +113,9 @@ def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
         f"{info.table}.{column.name} ({column.type.source_type})"
         for info in tables
         for column in info.columns
-        if (column.is_text or column.type.lake() == "string") and not _is_text(column.type.source_type)
+        if (column.is_text or column.type.lake() == "string")
+        and column.decimal is None
+        and not _is_text(column.type.source_type)
     ]
     if as_text:
         checks.append(Check("copied as text", True, _listed(as_text)))

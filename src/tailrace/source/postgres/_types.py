@@ -61,6 +61,13 @@ def lake_type(type_: TypeInfo, typmod: int, *, arrays: bool = True) -> str:
     return _LAKE_TYPES.get(type_.oid, "string")
 
 
+def is_numeric(type_: TypeInfo) -> bool:
+    """Whether it is `numeric`, or a domain over it."""
+    while type_.base is not None:
+        type_ = type_.base
+    return type_.oid == _NUMERIC
+
+
 def _numeric(typmod: int) -> str:
     if typmod < _TYPMOD_HEADER:
         return "string"

@@ -166,6 +166,10 @@ def _types(old: Definition, new: Definition) -> str | None:
         if number in new.live:
             is_text = number in new.types.as_text
             return f"column {new.live[number].name} is {'to be copied as text' if is_text else 'no longer to be text'}"
+    wanted = dict(new.types.as_decimal)
+    for number, _ in sorted(set(old.types.as_decimal) ^ set(new.types.as_decimal)):
+        if number in new.live:
+            return f"column {new.live[number].name} is to be copied as {wanted.get(number, 'text again')}"
     return None
 
 

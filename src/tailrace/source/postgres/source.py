@@ -86,7 +86,8 @@ class PostgresSource(Source):
 
     `slot` and `publication` are those a person names, to be used and left alone; without them the source makes its own.
     `append_only` are patterns for tables whose rows nothing identifies and which are copied by their inserts. `as_text`
-    are patterns for columns that are copied as Postgres's text, whatever their type.
+    are patterns for columns that are copied as Postgres's text, whatever their type, or with a type after them as that:
+    `amount=decimal(38,10)` (`_choices`).
     `signal_table` is sent whether or not it is copied, and copied only where a pattern gives its whole name. Windows
     write their `watermarks` to it, if any.
     `stream` has fields of `StreamOptions`. With `generated`, our own publication sends stored generated columns, too.
