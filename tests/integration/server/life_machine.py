@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -206,9 +206,11 @@ class LifeMachine(RuleBasedStateMachine):
     @rule()
     def kill_the_jvm(self) -> None:
         for each in psutil.Process(self.server.process.pid).children(recursive=True):
-            if each.name() == "java":
-                each.kill()
-                psutil.wait_procs([each], 30)
+            # Others end by themselves meanwhile.
+            with suppress(psutil.NoSuchProcess):
+                if each.name() == "java":
+                    each.kill()
+                    psutil.wait_procs([each], 30)
 
     @invariant()
     def nothing_is_forgotten(self) -> None:
