@@ -46,9 +46,3 @@ def require_signals(conn: psycopg.Connection, claim: Claim, signals: SignalTable
     problem = problem or watermarks.problem(conn)
     if problem is not None:
         raise DefiniteError(problem.message, problem.hint)
-
-
-def publications(claim: Claim) -> tuple[str, ...]:
-    """The one that sends every kind of change, then the one for inserts, if there is one."""
-    inserts = claim.get("inserts")
-    return (claim["publication"], inserts) if inserts else (claim["publication"],)

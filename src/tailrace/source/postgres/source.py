@@ -51,7 +51,7 @@ from tailrace.source.postgres._catalog import (
     require_columns,
     schema_of,
 )
-from tailrace.source.postgres._claims import publications, require_names, require_signals, require_usable
+from tailrace.source.postgres._claims import require_names, require_signals, require_usable
 from tailrace.source.postgres._connection import KeptConnection, explained, session
 from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._definition import Definition as DefinitionOf
@@ -62,7 +62,7 @@ from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
 from tailrace.source.postgres._problems import source_tables
 from tailrace.source.postgres._protocol import StreamOptions
-from tailrace.source.postgres._publication import drop_publication, publish, sent_tables
+from tailrace.source.postgres._publication import drop_publication, publications, publish, sent_tables
 from tailrace.source.postgres._sent import Sent, as_sent, sent_by
 from tailrace.source.postgres._signal_table import SignalTable, without_signals
 from tailrace.source.postgres._slot import (
