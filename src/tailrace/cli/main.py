@@ -182,8 +182,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
 ) -> None:
     """Copy a database into a lake and keep the copy exact.
 
-    The first run copies every table as of one commit, then streams changes. Running the same command again continues
-    where the last one ended, however it ended. A table in error is left out, and the exit code is then 1.
+    The first run copies every table as of one commit, later ones continue. With a table in error the exit code is 1.
     """
     with shown_errors():
         from tailrace.connector.connector import Connector
@@ -207,10 +206,14 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             watermarking=watermarks,
             **_retention(retain, retain_all),
         )
-        stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
-        names = {"slot": slot, "publication": publication, "signal_table": signal_table}
+        names: dict[str, Any] = {"slot": slot, "publication": publication, "signal_table": signal_table}
         names |= _columns(append_only, choices(as_text, as_decimal), generated_columns)
-        run_connector(Connector(settings, source_of(dsn, stream=stream, **names)), lake)
+        names |= _stream(two_phase, origin, failover_slot)
+        run_connector(Connector(settings, source_of(dsn, **names)), lake)
+
+
+def _stream(two_phase: bool, origin: Origin, failover: bool) -> dict[str, Any]:
+    return {"stream": {"two_phase": two_phase, "origin": str(origin), "failover": failover}}
 
 
 def _columns(append_only: list[str] | None, chosen: list[str], generated: bool) -> dict[str, Any]:
@@ -354,10 +357,9 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option
         from tailrace.cli.doctor import render
         from tailrace.source.kinds import source_of
 
-        stream = {"two_phase": two_phase, "origin": str(origin), "failover": failover_slot}
         names = {"slot": slot, "publication": publication, "signal_table": signal_table}
         columns = _columns(append_only, choices(as_text, as_decimal), generated_columns)
-        source = source_of(dsn, stream=stream, **names, **columns).watermarked(watermarks)
+        source = source_of(dsn, **_stream(two_phase, origin, failover_slot), **names, **columns).watermarked(watermarks)
         checks = source.examine(tables or [], exclude or [])
         render(checks, Console())
         if any(check.ok is False for check in checks):

@@ -83,7 +83,7 @@ def _sending(conn: psycopg.Connection, tables: Sequence[TableId]) -> str | None:
     """A publication that sends every change of all rows and columns of all these tables."""
     for (name,) in conn.execute(QUERIES["publications"]).fetchall():
         with suppress(DefiniteError):
-            if not use_publication(conn, name, tables).refused:
+            if require_publication(conn, name).tables.issuperset(tables):
                 return str(name)
     return None
 
