@@ -51,7 +51,7 @@ class Watch:
 
     def _count(self) -> None:
         readers = "select pid from pg_stat_activity where usename = 'narrow'"
-        readers += " and state = 'active' and query like 'copy (select%'"
+        readers += " and state = 'active' and query like 'copy (%'"
         with psycopg.connect(self._dsn, autocommit=True) as conn:
             while not self._ended.wait(0.001):
                 found = {pid for (pid,) in conn.execute(readers)}

@@ -20,7 +20,7 @@ from tailrace.snapshot.windows import (
     read_staged,
 )
 from tailrace.source.kinds import source_of
-from tailrace.source.postgres import _chunks
+from tailrace.source.postgres import _copy_out
 from tailrace.spark.session import LazySession
 
 ROWS = 2 * SPARK_ROWS_MIN
@@ -55,7 +55,7 @@ def test_wide_rows_are_read_a_few_at_a_time_and_reconciled_in_small_pieces(
 ) -> None:
     """Though the table was never analyzed. Where the size of chunks is fixed, only the pieces are small."""
     monkeypatch.setattr(windows, "CHUNK_BYTES_MAX", 1 << 20)
-    monkeypatch.setattr(_chunks, "BUFFER_BYTES", 1 << 18)
+    monkeypatch.setattr(_copy_out, "PORTION_BYTES", 1 << 18)
     execute(database, "create table t (id int primary key, v text); alter table t alter v set storage external")
     execute(database, "alter table t set (autovacuum_enabled = off)")
     execute(database, "insert into t select n, repeat(md5(n::text), 500) from generate_series(1, 600) n")

@@ -241,7 +241,7 @@ def test_a_slot_that_another_process_reads_is_waited_for_until_that_process_is_s
 def test_a_server_that_reads_a_long_transaction_of_other_tables_is_left_at_its_work(
     conn: psycopg.Connection, source: PostgresSource, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_receiver, "SILENCE_SECONDS_MAX", 0.3)
+    monkeypatch.setattr(_receiver, "SILENCE_SECONDS_MAX", 0.05)
     ready_claim = ready(source)
     # Without a time limit of its own the server says nothing while it reads.
     silent = PostgresSource(f"{dsn}?options=-c%20wal_sender_timeout%3D0", stream={"is_streaming": False})

@@ -111,9 +111,8 @@ def flip_a_bit(table: Path) -> None:
     (path,) = table.glob("*.parquet")
     column = pq.read_metadata(path).row_group(0).column(3)
     content = bytearray(path.read_bytes())
-    # Values are in the dictionary, which ends where the page with their numbers begins.
-    assert column.dictionary_page_offset < column.data_page_offset
-    content[column.data_page_offset - 1] ^= 1
+    assert not column.has_dictionary_page, "the values themselves end the column"
+    content[column.data_page_offset + column.total_compressed_size - 1] ^= 1
     path.write_bytes(content)
 
 
