@@ -31,6 +31,7 @@ def _shape(text: str) -> list[str]:
     words = re.sub(r"tailrace_\w+", "NAME", text)
     words = re.sub(r"[0-9A-F]+/[0-9A-F]+|\d[\d,.:]*", "#", words)
     words = re.sub(r"# [KMG]?i?B", "# B", words)
+    words = re.sub(r"rows copied .*", "rows copied", words)
     lines = [re.sub(r"[\s━─]+", " ", line).strip() for line in words.splitlines() if line.strip()]
     return [line for line, _ in itertools.groupby(lines)]
 

@@ -154,6 +154,7 @@ def test_an_empty_table_and_an_empty_publish_are_versions(spark: SparkSession, t
     assert by_spark(spark, path) == by_delta_rs(path) == by_duckdb(path) == []
 
 
+@pytest.mark.proof
 def test_delta_s_own_history_time_travel_optimize_vacuum_and_checkpoints_work_and_publishing_goes_on(
     spark: SparkSession, table: OurTable, path: Path
 ) -> None:
@@ -201,7 +202,7 @@ def with_setting(spark: SparkSession, statement: str) -> None:
         "delete from {t} where `order id` = 1",
         "insert into {t} select 77 as `order id`, * except (`order id`) from {t} limit 1",
         "merge into {t} using (select 2 as id) s on {t}.`order id` = s.id when matched then delete",
-        "restore table {t} to version as of 0",
+        pytest.param("restore table {t} to version as of 0", marks=pytest.mark.proof),
     ],
     ids=["update", "delete", "insert", "merge", "restore"],
 )
@@ -239,6 +240,7 @@ def test_without_deletion_vectors_files_are_written_again(spark: SparkSession, t
     assert not list(path.glob("*.bin"))
 
 
+@pytest.mark.proof
 def test_three_readers_agree_on_what_is_left_of_the_past_and_refuse_the_rest(
     spark: SparkSession, table: OurTable, path: Path
 ) -> None:

@@ -138,6 +138,7 @@ def test_every_value_is_there_at_every_cut_and_the_column_comes_with_the_first_o
         assert_equal(source, run.lake, *TABLES)
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(400)
 def test_both_engines_executors_and_verify_see_what_columns_cannot_hold(
     source: str, writer: Writer, settings: ConnectorSettings, spark: SparkSession, monkeypatch: pytest.MonkeyPatch

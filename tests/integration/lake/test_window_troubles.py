@@ -80,6 +80,7 @@ def test_a_run_that_is_to_end_by_itself_gives_up_when_the_source_stays_away(
         assert_equal(server.dsn(), settings.lake, "public.t", "public.other")
 
 
+@pytest.mark.proof
 def test_a_table_that_is_locked_is_told_of_and_read_later_and_the_others_are_copied_meanwhile(
     database: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +158,7 @@ def test_a_table_whose_rows_may_not_be_read_any_more_is_in_error_alone_and_heals
         execute(database, "reassign owned by reading to postgres; drop owned by reading cascade; drop role reading")
 
 
+@pytest.mark.proof
 def test_a_copy_that_was_paused_for_long_continues_where_it_was_though_the_log_has_forgotten_its_beginning(
     database: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
