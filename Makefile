@@ -36,9 +36,10 @@ unit: setup ## the unit tests alone, in seconds
 .PHONY: test
 test: check ## everything that CI runs: the checks, then the tests, cheapest first
 	@$(call TIER,tests/unit -n 2)
-	@$(call TIER,tests/integration -n 2 --dist worksteal)
-	@$(call TIER,$(ON_AN_OLDER_SERVER) --postgres 16 -n 2)
-	@$(call TIER,tests/end_to_end/test_ugly.py tests/end_to_end tests/crash -n 2 --dist worksteal)
+	@$(call TIER,tests/integration -m 'not proof and not spark' -n 4 --dist worksteal)
+	@$(call TIER,tests/integration -m 'not proof and spark' -n 2 --dist worksteal)
+	@$(call TIER,$(ON_AN_OLDER_SERVER) --postgres 16 -n 4)
+	@$(call TIER,tests/end_to_end/test_ugly.py tests/end_to_end tests/crash -n 3 --dist worksteal)
 
 .PHONY: proof
 proof: setup ## the long sweeps: every Postgres, every crash point, every damaged byte, kills at random moments

@@ -157,11 +157,9 @@ class EmbeddedPostgres:
     def drop_database(self, name: str) -> None:
         """Drops the database with all replication slots and connections that still hold it."""
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
-            slots = connection.execute(
-                "select slot_name, active_pid from pg_replication_slots where database = %s", [name]
-            ).fetchall()
-            for slot, active_pid in slots:
-                _drop_slot(connection, slot, active_pid)
+            query = "select slot_name from pg_replication_slots where database = %s"
+            for (slot,) in connection.execute(query, [name]).fetchall():
+                _drop_slot(connection, slot)
             connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
 
     def __enter__(self) -> EmbeddedPostgres:
@@ -295,12 +293,21 @@ def _system_user(name: str) -> pwd.struct_passwd:
         return pwd.getpwnam(name)
 
 
-def _drop_slot(connection: psycopg.Connection, slot: str, active_pid: int | None) -> None:
-    if active_pid is not None:
-        connection.execute("select pg_terminate_backend(%s, 5000)", [active_pid])
-    # A temporary slot goes with its connection.
-    with contextlib.suppress(psycopg.errors.UndefinedObject):
-        connection.execute("select pg_drop_replication_slot(%s)", [slot])
+def _drop_slot(connection: psycopg.Connection, slot: str, timeout_seconds: float = 60.0) -> None:
+    """Ends who reads from it, as often as they come back."""
+    deadline = time.monotonic() + timeout_seconds
+    holders = "select pg_terminate_backend(active_pid, 5000) from pg_replication_slots where slot_name = %s"
+    while True:
+        connection.execute(holders, [slot])
+        try:
+            connection.execute("select pg_drop_replication_slot(%s)", [slot])
+            return
+        except psycopg.errors.UndefinedObject:
+            # A temporary slot goes with its connection.
+            return
+        except psycopg.errors.ObjectInUse:
+            if time.monotonic() > deadline:
+                raise
 
 
 def _free_port(port: int) -> int:

@@ -40,6 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["TAILRACE_POSTGRES_VERSION"] = str(version)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs a Spark of its own can be chosen with `-m spark`: each worker that runs such a test has a JVM."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     return f"postgres: {config.getoption('--postgres')}"
 

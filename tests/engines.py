@@ -46,6 +46,14 @@ def rows_in_both(spark: SparkSession, lake: Path, table: str, **options: Any) ->
     return found
 
 
+def rows_in_duckdb(lake: Path, table: str, **options: Any) -> list[dict[str, Any]]:
+    with connect() as connection:
+        found = _outcome(connection, lake, table, options)
+    if isinstance(found, DefiniteError):
+        raise found
+    return found
+
+
 class _ToldError(DefiniteError):
     """An error that equals another by what a person sees of it."""
 

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 from demo.embedded import EmbeddedPostgres, installed
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Returns as soon as the condition holds; fails the test when it does not in time."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -28,3 +29,12 @@ def installed_server(data_dir: Path) -> EmbeddedPostgres:
     server = EmbeddedPostgres(data_dir)
     server.bin_dir, server.version = found[0]
     return server
+
+
+def streaming_at_once(dsn: str) -> str:
+    """The same database for a source to which the server sends open transactions from their first change on. Skips the
+    test where it cannot."""
+    with psycopg.connect(dsn) as conn:
+        if conn.info.server_version < 160000:
+            pytest.skip("before Postgres 16, only large transactions are streamed")
+    return f"{dsn}?options=-c%20logical_decoding_work_mem%3D64kB%20-c%20debug_logical_replication_streaming%3Dimmediate"

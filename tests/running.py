@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TypeVar
 
+import psutil
 from pyspark.sql import SparkSession
 from tests.postgres import wait_until
 
+from tailrace.connector._fork_server import NAME
 from tailrace.connector.connector import Connector
 from tailrace.connector.events import Event, TableChanged
 from tailrace.log.reader import LogReader
@@ -92,9 +94,20 @@ def running(settings: ConnectorSettings, source: Source, spark: SparkSession | N
         run.connector.wait(60)
 
 
+def captures(pid: int) -> list[psutil.Process]:
+    """The capture processes of a process."""
+    found = []
+    for each in psutil.Process(pid).children(recursive=True):
+        # Others end by themselves meanwhile.
+        with suppress(psutil.NoSuchProcess):
+            if each.name() == NAME:
+                found.append(each)
+    return found
+
+
 def sync_once(settings: ConnectorSettings, source: Source, spark: SparkSession | None = None) -> dict[str, TableState]:
     """One run that catches up and ends. Every table's state afterwards."""
     connector = Connector(settings, source, spark)
     connector.start()
-    assert connector.wait(120)
+    assert connector.wait(300)
     return {str(table): record.state for table, record in connector.tables().items()}

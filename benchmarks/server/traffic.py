@@ -1,7 +1,8 @@
 """Clients of a server: what people, probes and Prometheus ask of fifty connectors.
 
 Every second each connector's state, and the list of all with their states; every five seconds each one's tables, a
-query, the figures and the probes; and five who listen to events all the time.
+query, the figures and the probes; and five who listen to events all the time. Of fifty connectors that is 62 requests a
+second, at a fixed rate: a server that answers sooner is not asked more.
 """
 
 from __future__ import annotations

@@ -36,6 +36,22 @@ class ResyncError(DefiniteError):
         return cls(f"{table}: {reason}", "it is copied again by a running or the next tailrace sync", str(table))
 
 
+class TextKeyError(ResyncError):
+    """A table's key has a value that its columns cannot hold. The connector copies the table again, with these columns
+    as text."""
+
+    relation: int = 0
+    """The source's number for the table."""
+    columns: Sequence[int | str] = ()
+    """What identifies each of them in it."""
+
+    @classmethod
+    def found(cls, table: object, reason: str, relation: int, columns: Sequence[int | str]) -> TextKeyError:
+        error = cls(f"{table}: {reason}", cls.of(table, reason).hint, str(table))
+        error.relation, error.columns = relation, columns
+        return error
+
+
 class GapError(DefiniteError):
     """The source no longer has changes that the log lacks: every table has to be copied again."""
 

@@ -87,6 +87,9 @@ class ConnectorSettings:
     """A file of JSON lines that are signals."""
     watermarking: Watermarking = Watermarking.READ_ONLY
     """What copies by windows write to the signal table."""
+    is_guest: bool = False
+    """The run is not the lake's own, and does not know all that its own are told: what those have sent stays sent, and
+    signals of the source stay in the log for them."""
     spark: SparkSettings = LOCAL_SPARK
 
 

@@ -14,13 +14,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.integration.postgres.playing import T, U, assert_same, kinds
-from tests.postgres import wait_until
+from tests.postgres import streaming_at_once, wait_until
 
 from tailrace.log.reader import LogReader
 from tailrace.model.kind import Kind
 from tailrace.source.postgres.source import PostgresSource
 
-AT_ONCE = "?options=-c%20logical_decoding_work_mem%3D64kB%20-c%20debug_logical_replication_streaming%3Dimmediate"
 POINTS = [
     ("capture.appended:3", "capture.abandoned:1"),
     ("capture.flushed:3", "capture.appended:1"),
@@ -49,7 +48,7 @@ def test_capture_killed_while_transactions_are_open_logs_each_of_them_once(
     database: str, tmp_path: Path, points: tuple[str, ...]
 ) -> None:
     log = tmp_path / "log"
-    source = PostgresSource(f"{database}{AT_ONCE}")
+    source = PostgresSource(streaming_at_once(database))
     with psycopg.connect(database, autocommit=True) as conn, psycopg.connect(database) as other:
         conn.execute("create table t (id int primary key, body text); create table u (id int primary key, body text)")
         claim = source.claim(None)

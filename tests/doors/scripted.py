@@ -174,17 +174,16 @@ class ScriptedSource:
                 return f"column {number} was {types[number]} and is now {type_}"
         return "it was rewritten" if (old["rewrites"], old["key"]) != (new["rewrites"], new["key"]) else None
 
+    why_part = staticmethod(lambda *_: None)
+
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
         sent = self._history().sent.get(claim["name"], set())
         return {table for table in tables if str(table) not in sent}
 
     def prepare(
-        self,
-        claim: Claim,
-        tables: Sequence[TableId],
-        resume: SourcePosition | None,
-        waiting: Waiting = wait_in_silence,
+        self, claim: Claim, tables: Sequence[TableId], resume: SourcePosition | None, *_: Waiting, **others: bool
     ) -> Prepared:
+        """It never ceases to send a table."""
         name = claim["name"]
         done, refused = [], {}
 

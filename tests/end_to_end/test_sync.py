@@ -24,6 +24,7 @@ def test_a_sync_with_tables_in_trouble_copies_the_others_and_exits_with_1_until_
         insert into times values (1, now()), (2, 'infinity');
         create table keyless (v text);
         insert into keyless values ('one');
+        create table unnamed (id int primary key, "_row_id_" int);
         """,
     )
     temporary = tmp_path / "temporary"
@@ -31,22 +32,24 @@ def test_a_sync_with_tables_in_trouble_copies_the_others_and_exits_with_1_until_
     first = run("sync", database, lake, "--once", TMPDIR=str(temporary))
     assert first.returncode == 1, first
     assert list(temporary.iterdir()) == []
-    assert first.stderr == f"in error and left out: public.keyless, public.times; tailrace tables {lake} says why\n"
-    equal(database, lake, "public.good")
+    assert first.stderr == f"in error and left out: public.keyless, public.unnamed; tailrace tables {lake} says why\n"
+    equal(database, lake, "public.good", "public.times")
     listed = run("tables", lake)
     assert listed.returncode == 1
     states, _, _ = listed.stdout.partition("\n\n")
     assert [line.split()[:2] for line in states.splitlines()[1:]] == [
         ["public.good", "live"],
         ["public.keyless", "errored"],
-        ["public.times", "errored"],
+        ["public.times", "live"],
+        ["public.unnamed", "errored"],
     ]
 
-    execute(database, "delete from times where id = 2; alter table keyless add primary key (v); delete from good")
-    assert run("tables", "resync", lake, "times").returncode == 0
+    execute(database, 'alter table unnamed rename "_row_id_" to "row id"; alter table keyless add primary key (v)')
+    execute(database, "delete from times where id = 2; delete from good")
+    assert run("tables", "resync", lake, "unnamed").returncode == 0
     second = run("sync", database, lake, "--once")
     assert (second.returncode, second.stderr) == (0, ""), second
-    equal(database, lake, "public.good", "public.times", "public.keyless")
+    equal(database, lake, "public.good", "public.times", "public.keyless", "public.unnamed")
     assert run("tables", lake).returncode == 0
     assert_private(tmp_path / "lake" / "_tailrace")
 

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -19,18 +18,23 @@ from tests.postgres import wait_until
 import tailrace
 from tailrace.connector.signals import lake_signals
 from tailrace.lake.home import LakeHome
+from tailrace.model.notification import CopyStep
 from tailrace.model.signal import SignalState
 from tailrace.model.table_state import TableState
 from tailrace.settings import Watermarking
 
-ROUNDS = int(os.environ.get("TAILRACE_ROUNDS", "25"))
+ROUNDS = int(os.environ.get("TAILRACE_ROUNDS", "12"))
+SETTLED_EVERY = 4
+EXECUTORS_EVERY = 4
+"""Rounds; their Spark takes most of the time."""
 ROWS = 600
 WRITERS = 4
 TABLES = ("public.orders", "public.pairs")
 SIGNALS = "public.signals"
-EXECUTORS_SHARE = 0.25
 HANGS_SECONDS = 220
 """A run that takes so long prints where it is."""
+RUN_SECONDS_MAX = 280.0
+UNDER_WAY = (SignalState.WAITING, SignalState.RECEIVED, SignalState.RUNNING)
 LARGE = "repeat(md5({0}::text), 200)"
 SETUP = f"""
 create table orders (id int primary key, n int not null, large text);
@@ -79,6 +83,7 @@ from tailrace.lake.formats import format_named
 from tailrace.settings import ConnectorSettings, Watermarking
 from tailrace.snapshot import windows
 from tailrace.source.kinds import source_of
+from tailrace.spark import sharing
 from tailrace.spark.session import session
 faulthandler.dump_traceback_later({HANGS_SECONDS})
 settings = ConnectorSettings(
@@ -88,7 +93,8 @@ settings = ConnectorSettings(
 )
 spark = None
 if sys.argv[7] == "executors":
-    windows.HERE_ROWS_MAX = _growing.EXECUTORS_ROWS_MIN = 1
+    sharing.THREADS_MAX = 0
+    windows.HERE_ROWS_MAX = _growing.SHARED_ROWS_MIN = 1
     _growing.PORTION_BYTES_MIN = 1
     spark = session(format_named("delta"))
 connector = Connector(settings, source_of(sys.argv[1], signal_table="{SIGNALS}"), spark)
@@ -101,25 +107,24 @@ connector.wait()
 
 
 def started(
-    dsn: str, lake: Path, chance: random.Random, point: str = "", *, once: bool = False
+    dsn: str, lake: Path, chance: random.Random, point: str | None = None, where: str = "here"
 ) -> subprocess.Popen[bytes]:
-    """With chunks of any small size, any way to mark windows, and in some rounds by Spark's executors."""
+    """With chunks of any small size and any way to mark windows. Without a point to die at, until it has caught up."""
     watermarking = chance.choice([each.value for each in Watermarking])
-    where = "executors" if chance.random() < EXECUTORS_SHARE else "here"
-    arguments = [dsn, str(lake), str(chance.randint(1, 50)), str(chance.choice([1, 2, 4])), "once" if once else ""]
-    arguments += [watermarking, where]
-    environment = os.environ | {"TAILRACE_FAILPOINT": point}
+    arguments = [dsn, str(lake), str(chance.randint(1, 50)), str(chance.choice([1, 2, 4]))]
+    arguments += ["once" if point is None else "", watermarking, where]
+    environment = os.environ | {"TAILRACE_FAILPOINT": point or ""}
     return subprocess.Popen([sys.executable, "-c", RUN, *arguments], stdin=subprocess.PIPE, env=environment)
 
 
 def caught_up(dsn: str, lake: Path, chance: random.Random) -> None:
-    with started(dsn, lake, chance, once=True) as process:
-        process.communicate(timeout=240)
+    with started(dsn, lake, chance) as process:
+        process.communicate(timeout=RUN_SECONDS_MAX)
     assert process.returncode == 0
 
 
-def ask(lake: Path, chance: random.Random) -> None:
-    """A signal of any kind."""
+def ask(lake: Path, chance: random.Random) -> str:
+    """A signal of any kind; its id."""
     kinds = ["execute-snapshot"] * 5 + ["stop-snapshot", "pause-snapshot", "resume-snapshot", "resume-snapshot"]
     kind = chance.choice(kinds)
     data: dict[str, object] = {"data-collections": chance.choice([["public.orders"], ["public.pairs"], list(TABLES)])}
@@ -127,7 +132,20 @@ def ask(lake: Path, chance: random.Random) -> None:
         data["additional-condition"] = f"n < {chance.randint(0, 9)}"
     if kind == "execute-snapshot" and chance.random() < 0.2:
         data["surrogate-key"] = "n"
-    tailrace.signal(lake, kind, data if kind == "execute-snapshot" else None)
+    return tailrace.signal(lake, kind, data if kind == "execute-snapshot" else None)
+
+
+def answered(lake: Path, id_: str, doomed: subprocess.Popen[bytes], chance: random.Random) -> None:
+    """Until a signal has ended, is paused, or has brought so many windows; or its process is dead."""
+    home, windows = LakeHome(lake), chance.randint(0, 12)
+
+    def is_far_enough() -> bool:
+        record = next(each for each in lake_signals(home) if each.signal.id == id_)
+        told = [each for each in home.notifications.all() if each.signal == id_ and each.step is CopyStep.IN_PROGRESS]
+        is_running = record.state is SignalState.RUNNING
+        return doomed.poll() is not None or record.state not in UNDER_WAY or (is_running and len(told) >= windows)
+
+    wait_until(is_far_enough, RUN_SECONDS_MAX)
 
 
 @pytest.mark.timeout(3600)
@@ -142,23 +160,22 @@ def test_under_load_and_killed_at_random_points_the_lake_equals_the_source(datab
     for number in range(ROUNDS):
         with writers(database, LOAD, WRITERS):
             point = chance.choice(list(POINTS))
-            doomed = started(database, lake, chance, f"{point}:{chance.randint(1, POINTS[point])}")
+            where = "executors" if number % EXECUTORS_EVERY == 1 else "here"
+            doomed = started(database, lake, chance, f"{point}:{chance.randint(1, POINTS[point])}", where)
             for _ in range(chance.randint(1, 3)):
-                ask(lake, chance)
-                with suppress(subprocess.TimeoutExpired):
-                    doomed.wait(chance.random() * 4)
+                answered(lake, ask(lake, chance), doomed, chance)
             if chance.random() < 0.5:
                 doomed.kill()
-            doomed.communicate(timeout=240)
+            doomed.communicate(timeout=RUN_SECONDS_MAX)
             assert doomed.returncode in (0, -signal.SIGKILL), (number, point)
-        if number % 5 == 4:
+            print(f"round {number}: {point}, {where}, {doomed.returncode}", flush=True)
+        if number % SETTLED_EVERY == SETTLED_EVERY - 1:
             assert_settled(database, lake, chance)
 
 
 def assert_settled(database: str, lake: Path, chance: random.Random) -> None:
     """Everything that was asked for is done, and the lake is the source. What was stopped is asked for once more."""
     tailrace.signal(lake, "resume-snapshot")
-    caught_up(database, lake, chance)
     tailrace.signal(lake, "execute-snapshot", {"data-collections": list(TABLES)})
     caught_up(database, lake, chance)
     records = LakeHome(lake).tables.load().values()
@@ -167,5 +184,5 @@ def assert_settled(database: str, lake: Path, chance: random.Random) -> None:
     ended = {SignalState.DONE, SignalState.STOPPED}
     wait_until(lambda: {each.state for each in lake_signals(LakeHome(lake))} <= ended, 1)
     command = [sys.executable, "-m", "tailrace.cli.main", "verify", database, str(lake), "--signal-table", SIGNALS]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
     assert done.returncode == 0, done.stdout + done.stderr

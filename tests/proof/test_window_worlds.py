@@ -10,13 +10,13 @@ from tests.unit.changes.window_rules import Windows
 
 TRANSACTIONS: list[tuple[Op, ...]] = [
     (("update", 1),),
-    (("update", 2),),
+    (("savepoint", 1), ("delete", 1), ("savepoint", 2), ("insert", 1), ("rollback", 1), ("update", 2)),
     (("update", 3),),
     (("delete", 1),),
-    (("delete", 2), ("move", 1, 2)),
+    (("savepoint", 1), ("delete", 2), ("savepoint", 2), ("move", 1, 2), ("release", 2), ("release", 1)),
     (("delete", 1), ("insert", 1)),
     (("insert", 1),),
-    (("move", 1, 2),),
+    (("savepoint", 1), ("update", 1), ("rollback", 1), ("savepoint", 2), ("move", 1, 2), ("release", 2)),
     (("move", 1, 3), ("insert", 1)),
     (("move", 3, 1),),
     (("move", 1, 3), ("move", 2, 1), ("move", 3, 2)),

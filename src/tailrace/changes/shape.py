@@ -28,6 +28,7 @@ from tailrace.errors import DefiniteError, ResyncError
 from tailrace.log.reader import SchemaVersion
 from tailrace.log.record import Array
 from tailrace.model.change import BEFORE, UNCHANGED, Decode, WhyCopy, change_schema
+from tailrace.model.column_names import folded
 from tailrace.model.exact import EXACT, EXACT_BEFORE, exact_of, renamed, with_exact, without_exact
 from tailrace.model.following import steps, typed_like
 from tailrace.model.table import TableId, TableSchema
@@ -124,13 +125,19 @@ def _require_followable(own: TableSchema, target: TableSchema) -> None:
 
 def with_dropped(shape: TableShape) -> TableShape:
     """The same, with the columns that were dropped inside the range after the others, unless a name is taken."""
-    columns = {column.name: column for column in shape.target.columns}
+    columns = {folded(column.name): column for column in shape.target.columns}
     known = {column.identity for column in shape.target.columns}
     for version in reversed(shape.versions):
         for column in version.schema.columns:
             if column.identity not in known:
-                columns.setdefault(column.name, column)
+                columns.setdefault(folded(column.name), column)
     return replace(shape, target=replace(shape.target, columns=tuple(columns.values())))
+
+
+def without_key(shape: TableShape) -> TableShape:
+    """The same, for who tells no row from another: a key may change, and have values that its columns cannot hold."""
+    versions = tuple(replace(each, schema=replace(each.schema, key=())) for each in shape.versions)
+    return replace(shape, target=replace(shape.target, key=()), versions=versions)
 
 
 def conform(batch: pa.RecordBatch, own: TableSchema, target: TableSchema) -> pa.RecordBatch:

@@ -55,6 +55,12 @@ class Tail:
         return [write(self.states.to_batches())]
 
 
+def parts_told(reader: LogReader, relation: int, upto: int) -> list[TableSchema]:
+    """The parts of a table that changes up to a transaction came from, as far as the log has what announced them."""
+    end = _end_position(reader, upto)
+    return [each.schema for each in reader.parts(relation) if each.since < end]
+
+
 def touched_shape(
     reader: LogReader, table: TableId, between: tuple[int, int], decode: Decode, relation: int | None = None
 ) -> TableShape | None:

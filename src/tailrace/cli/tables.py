@@ -84,13 +84,14 @@ def _table(tables: list[TableStatus]) -> Table:
 
 
 def _explain(console: Console, each: TableStatus) -> None:
-    """Why a table is not live, and what helps."""
+    """Why a table is not live, and what helps; of one that is, what a reader may not expect of it."""
     record = each.record
-    if record.reason is None:
+    reason = record.reason or (record.text_key.reason if record.text_key is not None else None)
+    if reason is None:
         return
     heading = Text.assemble("\n", (str(each.table), "bold"), " is ", (record.state, STYLES[record.state]))
     console.print(heading, soft_wrap=True)
-    console.print(Padding(Text(record.reason), (0, 0, 0, 2)))
+    console.print(Padding(Text(reason), (0, 0, 0, 2)))
     if record.hint:
         console.print(Padding(Text.assemble(("hint: ", "cyan"), record.hint), (0, 0, 0, 2)))
 

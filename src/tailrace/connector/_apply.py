@@ -122,6 +122,7 @@ class Applier:
             spark=self._parts.spark,
             decode=self._parts.source.decode,
             why_copy=self._parts.source.why_copy,
+            why_part=self._parts.source.why_part,
             seq=self._seq_of(reader, table, stamp, last, shown_seq),
             standing=named(version.number, stamp),
             durable=last.tables[str(table)].version if last else None,

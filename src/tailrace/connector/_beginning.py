@@ -19,6 +19,7 @@ from tailrace.log.reader import LogReader
 from tailrace.model.exact import is_ours
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
+from tailrace.model.text_key import text_keyed
 from tailrace.snapshot.growth import Growth
 from tailrace.snapshot.windows import ready
 from tailrace.source.door import Claim, Cursor, Definition, Source, SourceTable, View, Waiting, WindowPoint
@@ -81,8 +82,9 @@ def _resumed(beginning: Beginning, reader: LogReader, table: TableId, version: T
     if stamp.seq < reader.oldest_seq - 1:
         text = beginning.source.format(stamp.position)
         raise ResyncError.of(table, f"the log no longer has what follows {text}")
-    known = beginning.parts.home.tables.load()[table].definition
-    return _growing(beginning, table, version, Growth.from_json(stamp.growth), known)
+    known = beginning.parts.home.tables.load()[table]
+    found = _growing(beginning, table, version, Growth.from_json(stamp.growth), known.definition)
+    return replace(found, text_key=known.text_key)
 
 
 def begin(
@@ -100,7 +102,8 @@ def begin(
     with source.window(waiting) as point:
         described = source.describe(list(tables))
         records = beginning.parts.home.tables.load()
-        defined = source.define(beginning.claim, {table: records[table].definition for table in tables})
+        found = source.define(beginning.claim, {table: records[table].definition for table in tables})
+        defined = {table: text_keyed(schema, records[table].text_key) for table, schema in found.items()}
         lasts = {
             table: _last_key(source, point, start, partial(ready, table, described, defined))
             for table, start in tables.items()
@@ -109,17 +112,18 @@ def begin(
     upto = reader.seq_at(point.position.ordinal)
     missed = unseen(source, reader, point.view, (reader.oldest_seq - 1, upto))
     seq = int(missed.min()) - 1 if len(missed) else upto
-    found: dict[TableId, GrowingTable | TailraceError] = {}
+    begun: dict[TableId, GrowingTable | TailraceError] = {}
     for table, last in lasts.items():
         if isinstance(last, TailraceError):
-            found[table] = last
+            begun[table] = last
             continue
         try:
             growth = Growth(last, rows_estimated=described[table].rows_estimated)
-            found[table] = _begin_one(beginning, reader, defined[table], (tables[table], growth, seq))
+            one = _begin_one(beginning, reader, defined[table], (tables[table], growth, seq))
+            begun[table] = replace(one, text_key=records[table].text_key)
         except DefiniteError as error:
-            found[table] = error
-    return found
+            begun[table] = error
+    return begun
 
 
 def _begin_one(
@@ -185,6 +189,7 @@ def _growing(
         spark=beginning.parts.spark,
         decode=beginning.parts.source.decode,
         why_copy=beginning.parts.source.why_copy,
+        why_part=beginning.parts.source.why_part,
         seq=stamp.seq,
         standing=named(version.number, stamp),
         durable=None,

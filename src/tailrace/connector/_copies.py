@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tailrace.connector._apply import LakeParts
 from tailrace.connector.messages import owned
 from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord
 from tailrace.settings import ConnectorSettings
 from tailrace.snapshot.full import FullSnapshot, SnapshotPlan, TableProgress
 from tailrace.source.door import Problem, Source
@@ -23,7 +24,7 @@ class RunningCopy:
         parts: LakeParts,
         source: Source,
         settings: ConnectorSettings,
-        tables: Mapping[TableId, int],
+        tables: Mapping[TableId, TableRecord],
         head_seq: int,
     ) -> None:
         plan = SnapshotPlan(

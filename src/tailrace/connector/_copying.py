@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tailrace.connector import events
@@ -28,6 +29,7 @@ from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableRecord, TableState
+from tailrace.model.text_key import text_keyed
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.snapshot.full import TableProgress
 from tailrace.snapshot.growth import Growth
@@ -112,7 +114,7 @@ class Copies:
                 source.last_key(point, found[table], order)
                 for chunk in source.key_chunks(point, found[table], (None, None), 1, 1, order):
                     chosen = chunk if condition is None else source.filtered(chunk, condition)
-                    list(source.read_chunk(point, chosen, found[table].schema))
+                    list(source.read_chunk(point, chosen, text_keyed(found[table].schema, self._book[table].text_key)))
         except DefiniteError as error:
             return error.message
         return None
@@ -195,8 +197,8 @@ class Copies:
             self._windows.cut_short([table for table in under_way if self._is_cut_short(table)])
         if at_once and self._at_once is None:
             self._begin(at_once)
-            copies = {table: self._book[table].copy for table in at_once}
-            self._at_once = RunningCopy(how.parts, how.source, how.settings, copies, reader.refresh().seq)
+            records = {table: self._book[table] for table in at_once}
+            self._at_once = RunningCopy(how.parts, how.source, how.settings, records, reader.refresh().seq)
             self.at_once -= set(at_once)
 
     def _start_of(self, table: TableId) -> Start:
@@ -230,7 +232,11 @@ class Copies:
 
     def _begin(self, tables: list[TableId]) -> None:
         """Written down as its copy begins: its definition was looked at before, so nothing that happens from now on is
-        missed."""
+        missed. That of a table which is copied again is read again: what the log told before is not of this copy."""
+        again = [table for table in tables if self._book[table].relation and self._book[table].definition is None]
+        with suppress(TransientError):
+            # Otherwise what was told may have it copied once more.
+            self._look.defined |= self._how.source.define(self._how.claim, dict.fromkeys(again)) if again else {}
         self._book.set({table: self._begun(table) for table in tables})
 
     def _begun(self, table: TableId) -> TableRecord:

@@ -14,9 +14,10 @@ import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tailrace.errors import ResyncError, TailraceError
+from tailrace.errors import DefiniteError, ResyncError, TailraceError, TextKeyError
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import COPYING, TableRecord, TableState
+from tailrace.model.text_key import with_found
 from tailrace.source.door import Definition, Problem, SourceTable
 
 Records = Mapping[TableId, TableRecord]
@@ -109,7 +110,13 @@ def _decide_absent(table: TableId, record: TableRecord, *, is_gone: bool) -> Tab
 def resynced(record: TableRecord, reason: str | None) -> TableRecord:
     """To be copied, again or for the first time. The number of the copy says that what is there is not it."""
     state = TableState.RESYNCING if record.relation else TableState.PENDING
-    return TableRecord(state, reason if record.relation else None, None, record.copy + 1, record.relation)
+    reason = reason if record.relation else None
+    return TableRecord(state, reason, None, record.copy + 1, record.relation, text_key=record.text_key)
+
+
+def asked(record: TableRecord) -> TableRecord:
+    """A person wants it copied again. What had to be text for a value that may be gone is tried as its type again."""
+    return replace(resynced(record, "a person asked for it"), text_key=None)
 
 
 def repaired(record: TableRecord, reason: str) -> TableRecord:
@@ -126,8 +133,11 @@ def stopped(table: TableId, record: TableRecord, signal: str) -> TableRecord:
 def failed(table: TableId, record: TableRecord, error: TailraceError) -> TableRecord:
     """Stopped by an error."""
     reason = error.message.removeprefix(f"{table}: ")
+    text_key = with_found(record.text_key, error, reason) if isinstance(error, TextKeyError) else record.text_key
+    if text_key is None and isinstance(error, TextKeyError):
+        error = DefiniteError(error.message, f"to copy it again: tailrace tables resync LAKE {table}", error.table)
     if isinstance(error, ResyncError):
-        return resynced(record, reason)
+        return replace(resynced(record, reason), text_key=text_key)
     return replace(record, state=TableState.ERRORED, reason=reason, hint=error.hint, is_refused=False)
 
 
@@ -138,5 +148,6 @@ def became_live(record: TableRecord, relation: int) -> TableRecord:
         copy=record.copy,
         relation=relation,
         lacks_rows=record.lacks_rows,
+        text_key=record.text_key,
         definition=record.definition,
     )

@@ -27,13 +27,14 @@ from tailrace.model.change import row_schema
 from tailrace.model.exact import is_ours, together
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableSchema
+from tailrace.model.text_key import TextKey
 from tailrace.snapshot.growth import Growth
 from tailrace.snapshot.windows import Staged, TableWindow, read_staged
 from tailrace.spark.compaction import ExecutorTail
-from tailrace.spark.tasks import on_executors
+from tailrace.spark.sharing import shared_out
 
-EXECUTORS_ROWS_MIN = 50_000
-"""Fewer rows of a window are reconciled and written right here; so are more while there is no Spark."""
+SHARED_ROWS_MIN = 50_000
+"""Fewer rows of a window are reconciled and written one portion after another."""
 PORTION_BYTES_MIN = 8 << 20
 """Chunks that are smaller than this together are reconciled in one piece, and become one file."""
 
@@ -60,8 +61,13 @@ class GrowingTable(LiveTable):
     """What the log has up to this transaction, the table does not need again, whatever happens to us."""
     stamp: Stamp | None = None
     """Its newest version's."""
+    text_key: TextKey | None = None
+    """What of its key this copy has as text."""
     added_at: float = 0.0
     """When the last window was published, on the clock that only runs forwards."""
+
+    def require_parts(self, reader: LogReader, upto: int) -> None:
+        """Looks at the table are not taken for its batches. Asked when it has all its rows and follows the log."""
 
     def landed(self) -> TableVersion:
         """The version that has every row."""
@@ -122,10 +128,10 @@ class GrowingTable(LiveTable):
             raise TransientError(f"{self.table} changed its shape while it was read", table=str(self.table))
 
     def _folded(self, staged: Sequence[Staged], fold: _Folding) -> list[tuple[Part, pa.Table | None]]:
-        spark, shares = self.spark.started, portions(staged)
-        if spark is None or len(shares) < 2 or sum(each.rows for each in staged) < EXECUTORS_ROWS_MIN:
+        shares = portions(staged)
+        if sum(each.rows for each in staged) < SHARED_ROWS_MIN:
             return [fold(each) for each in shares]
-        return on_executors(spark, shares, len(shares), fold)
+        return shared_out(self.spark, shares, len(shares), fold)
 
     def _fold(self, tail: Tail | ExecutorTail, schema: TableSchema, stamp: Stamp) -> None:
         draft = self.stored.publish(
@@ -143,7 +149,7 @@ class GrowingTable(LiveTable):
 
 @dataclass(frozen=True)
 class _Folding:
-    """Reconciles and writes some chunks; travels to executors."""
+    """Reconciles and writes some chunks; may travel to executors. Any thread."""
 
     schema: TableSchema
     states: bytes | None

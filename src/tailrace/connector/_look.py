@@ -108,7 +108,8 @@ class TableLook:
         another process holds up then is left for the next look."""
         try:
             waiting = self._waits if starting else self._waits.at_most(WAIT_SECONDS_MAX)
-            prepared = self._source.prepare(self._claim, sorted(tables), resume, waiting)
+            guest = self._settings.is_guest
+            prepared = self._source.prepare(self._claim, sorted(tables), resume, waiting, keeps_others=guest)
         except HeldUpError:
             return Prepared([], {}), unsent
         self._waits.over()

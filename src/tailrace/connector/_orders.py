@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 
 from tailrace.connector._asking import Asked
 from tailrace.connector._book import TableBook
@@ -221,7 +222,9 @@ class Orders:
         kept = [table for table in chosen if str(table) in parts or table in self._copies.cut_short]
         self._cut_short({str(table): records[table].copy for table in kept})
         reason = f"signal {signal.id} stopped it"
-        for other in [each for each in self._open.values() if isinstance(each.order, ExecuteSnapshot)]:
+        # What was asked for after it, it does not mean, also where both were taken up together.
+        earlier = list(takewhile(lambda each: each.id != signal.id, self._open.values()))
+        for other in [each for each in earlier if isinstance(each.order, ExecuteSnapshot)]:
             meant = chosen if other.id in self._state.orders else found if tables else records
             if self._left_of(other) <= set(map(str, meant)):
                 self._end(other, SignalState.STOPPED, reason)

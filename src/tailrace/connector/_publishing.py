@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 from tailrace.changes.decoding import changes_here
 from tailrace.changes.shape import TableShape, require_same
-from tailrace.changes.tail import Tail, touched_shape
+from tailrace.changes.tail import Tail, parts_told, touched_shape
 from tailrace.connector._trouble import Trouble
 from tailrace.errors import ResyncError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import ConflictError, LakeTable
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
-from tailrace.model.change import Decode, WhyCopy
+from tailrace.model.change import Decode, WhyCopy, WhyPart
 from tailrace.model.cut import CutTable
 from tailrace.model.following import typed_like
 from tailrace.model.position import SourcePosition
@@ -50,6 +50,7 @@ class LiveTable:
     spark: LazySession
     decode: Decode
     why_copy: WhyCopy
+    why_part: WhyPart
     seq: int
     """The last transaction the table contains."""
     standing: CutTable
@@ -113,9 +114,21 @@ class LiveTable:
         if shape is not None:
             shape = replace(shape, target=self._typed(shape.target))
             require_same(shape, self.definition, self.why_copy)
+            self.require_parts(reader, upto)
             stamp = Stamp(position, self.relation, self.copy, upto)
             self._tried(lambda: self._publish(reader, upto, shape, stamp))
             failpoint("publish.table")
+
+    def require_parts(self, reader: LogReader, upto: int) -> None:
+        """`ResyncError` if rows up to a transaction came from a part of the table that the last look at it, which was
+        taken after that transaction, did not find."""
+        now = self.definition if self.move is None else self.move.schema.definition
+        if self.definition is None or now is None:
+            return
+        for part in parts_told(reader, self.relation, upto):
+            reason = self.why_part(self.definition, now, part)
+            if reason is not None:
+                raise ResyncError.of(self.table, reason)
 
     def _evolve(self, schema: TableSchema) -> None:
         self.standing = replace(self.standing, version=self.stored.evolve(self._typed(schema)))

@@ -78,7 +78,8 @@ class ReadTable:
         growth = self.grown.growth
         again = None if self.is_again_read else growth.again_next
         between = self.read_upto, growth.last
-        return Wanted(self.grown.table, between, self.grown.definition, again, growth.order, growth.condition)
+        how = growth.order, growth.condition, self.grown.text_key
+        return Wanted(self.grown.table, between, self.grown.definition, again, *how)
 
     def add(self, reader: LogReader, window: TableWindow, unseen: Unseen, upto: int, position: SourcePosition) -> None:
         self.grown.add(reader, window, unseen, upto, position)

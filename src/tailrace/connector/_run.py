@@ -19,13 +19,13 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from tailrace.connector import events
+from tailrace.connector import capture, events
 from tailrace.connector._apply import Applier, LakeParts
 from tailrace.connector._book import TableBook
 from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
-from tailrace.connector._decisions import became_live, failed, resynced
+from tailrace.connector._decisions import asked, became_live, failed, resynced
 from tailrace.connector._edits import take_up
 from tailrace.connector._look import TableLook
 from tailrace.connector._order import order_of
@@ -50,7 +50,9 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source, SourceTable
+from tailrace.source.kinds import path_of
 from tailrace.spark.session import LazySession, require_startable
+from tailrace.spark.sharing import is_for_executors
 
 CONSUMER = "lake"
 POLL_SECONDS = 0.05
@@ -115,6 +117,7 @@ class Run:
         if is_new:
             require_ready(source, settings)
         identity = source.identify()
+        capture.prepare(path_of(source))
         if is_new:
             # Nothing is made for a pattern that names nothing.
             source.tables(settings.tables, settings.exclude)
@@ -130,9 +133,9 @@ class Run:
         chooser = Chooser(settings, source, home)
         chosen = chooser.tables()
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
-        if needs_spark(chosen, self._book.records, settings.chunk_bytes_max):
+        if is_for_executors(spark) and needs_spark(chosen, self._book.records, settings.chunk_bytes_max):
             spark.start_soon()
-        self._desk = SignalDesk(home, settings.signal_file, _signal_table(settings), source.decode)
+        self._desk = SignalDesk(home, settings, source.decode)
         stack.callback(self._desk.close)
         self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
         record = self._look_first(replace(record, identity=dict(identity)), chooser, chosen)
@@ -250,7 +253,7 @@ class Run:
         wanted = {*self._control.take_resyncs(), *(table for table, _ in files)}
         records = self._book.records
         chosen = [table for table in wanted if table in records and records[table].state is not TableState.REMOVED]
-        self._book.set({table: resynced(records[table], "a person asked for it") for table in chosen})
+        self._book.set({table: asked(records[table]) for table in chosen})
         for _, path in files:
             path.unlink(missing_ok=True)
 
@@ -297,6 +300,10 @@ class Run:
             try:
                 self._applier.join(self._reader, table, record, version, shown_seq)
                 self._move(table)
+                if stamp.seq is not None:
+                    # It has rows from the stream, and the process that published them may have died before the next
+                    # look at the table.
+                    self._applier.tables[table].require_parts(self._reader, stamp.seq)
                 self._publish_due = -math.inf
             except ResyncError as error:
                 self.table_failed(table, error)
@@ -389,7 +396,3 @@ class Run:
         if self._final_seq is None and head.ordinal >= self._target:
             self._final_seq = head.seq
         return self._final_seq is not None and self._applier.is_level(self._final_seq, head.ordinal)
-
-
-def _signal_table(settings: ConnectorSettings) -> TableId | None:
-    return None if settings.signal_table is None else TableId.parse(settings.signal_table)

@@ -8,7 +8,6 @@ table    ─┘
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome
@@ -17,6 +16,7 @@ from tailrace.log.reader import LogReader
 from tailrace.model.change import Decode
 from tailrace.model.signal import Arrival, SignalRecord, SignalState
 from tailrace.model.table import TableId
+from tailrace.settings import ConnectorSettings
 from tailrace.snapshot.signal_channels import FILE, TABLE, SignalFile, SignalTable
 from tailrace.snapshot.signals import Order, Rejection, judged, order_of
 
@@ -36,12 +36,14 @@ class OpenSignal:
 class SignalDesk:
     """One thread. What `take` returns is in the book; `open_signals` has it again after a crash."""
 
-    def __init__(self, home: LakeHome, file: Path | None, table: TableId | None, decode: Decode) -> None:
+    def __init__(self, home: LakeHome, settings: ConnectorSettings, decode: Decode) -> None:
         """A definite error for a file that cannot be read."""
+        file, table = settings.signal_file, settings.signal_table
         self._book = home.signals
         self._requests = home.requests
         self._file = SignalFile(file) if file is not None else None
-        self._table = SignalTable(table, decode) if table is not None else None
+        self._table = SignalTable(TableId.parse(table), decode) if table is not None else None
+        self._is_guest = settings.is_guest
         self._place = self._book.place(TABLE)
         """How far the log has been looked through; in the book whenever something was found."""
 
@@ -58,8 +60,10 @@ class SignalDesk:
 
     @property
     def seq(self) -> int | None:
-        """The log must keep what comes after this transaction; None without a signal table."""
-        return None if self._table is None or self._place is None else int(self._place["seq"])
+        """The log must keep what comes after this transaction; None without a signal table. One that others read counts
+        where they will come back."""
+        is_read = self._table is not None or self._is_guest
+        return int(self._place["seq"]) if is_read and self._place is not None else None
 
     def take(self, reader: LogReader | None) -> list[OpenSignal]:
         """What has arrived since, oldest first within each channel. Durable when this returns."""

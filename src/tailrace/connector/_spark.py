@@ -32,7 +32,7 @@ def lazy_spark(
     assert record is not None
     lake_format = format_named(record.format)
     start = partial(session, lake_format, home.spark_log, brief=settings.once, settings=settings.spark, lake=home.path)
-    return LazySession(start, given, partial(tell, SparkStarting(settings.spark.master)))
+    return LazySession(start, given, partial(tell, SparkStarting(settings.spark.master)), settings.spark.master)
 
 
 def needs_spark(chosen: Sequence[SourceTable], records: Mapping[TableId, TableRecord], chunk_bytes_max: int) -> bool:

@@ -23,12 +23,14 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
+from tailrace.connector._forks import FORKS
 from tailrace.errors import DefiniteError, GapError, MovedError, TailraceError
 from tailrace.log.writer import LogOptions, LogWriter
 from tailrace.source.control import CaptureControl
@@ -69,6 +71,11 @@ class Report:
     hint: str | None = None
 
 
+def prepare(source: str) -> None:
+    """Have what a capture of this source needs loaded beside other work, so that it starts at once."""
+    FORKS.prepare(source.partition(":")[0])
+
+
 class CaptureProcess:
     """A running capture. Use as a context manager: leaving it ends the child."""
 
@@ -88,14 +95,7 @@ class CaptureProcess:
     def _start(self) -> None:
         self._starts.append(time.monotonic())
         self.is_held = False
-        # A session of its own keeps the terminal's Ctrl-C away: capture ends after the last batch, not before.
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "tailrace.connector.capture"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        self._child = FORKS.start(self._order.source.partition(":")[0])
         self._send("start", asdict(self._order))
         if self._is_paused:
             self._send("pause")
@@ -113,7 +113,6 @@ class CaptureProcess:
 
     def _close_input(self) -> None:
         """Which tells a child that lives to end."""
-        assert self._child.stdin is not None
         with suppress(BrokenPipeError):
             self._child.stdin.close()
 
@@ -149,7 +148,6 @@ class CaptureProcess:
         self._start()
 
     def _send(self, command: str, fields: Mapping[str, Any] | None = None) -> None:
-        assert self._child.stdin is not None
         try:
             self._child.stdin.write(json.dumps({command: fields or {}}) + "\n")
             self._child.stdin.flush()
@@ -158,7 +156,6 @@ class CaptureProcess:
             return
 
     def _listen(self) -> None:
-        assert self._child.stdout is not None
         with self._child.stdout as lines:
             for line in lines:
                 message = json.loads(line)
@@ -169,11 +166,26 @@ class CaptureProcess:
                     self.report = report if report.message else None
 
 
+def use_little_memory() -> None:
+    """For a process that only captures."""
+    # Arrow's own pool keeps what it has freed, some 30 MB of what passes through here.
+    pa.set_memory_pool(pa.system_memory_pool())
+    sys.meta_path.insert(0, _NoPandas())
+
+
+class _NoPandas(MetaPathFinder):
+    """Arrow loads pandas when it makes its first array, to see whether it is given one of pandas. That would take 38 MB
+    and a third of a second."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
 def main() -> int:
     """The child: commands on standard input, reports on standard output, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Arrow's own pool keeps what it has freed, some 30 MB of what passes through here.
-    pa.set_memory_pool(pa.system_memory_pool())
+    use_little_memory()
     order = CaptureOrder(**json.loads(sys.stdin.readline())["start"])
     control = CaptureControl(
         report=lambda message: _report("transient", message),
@@ -233,7 +245,3 @@ def _tell(what: str, fields: Mapping[str, Any]) -> None:
         print(json.dumps({what: fields}), flush=True)
     except BrokenPipeError:
         return
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.files import read_json, write_json
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
+from tailrace.model.text_key import TextKey
 
 
 class TableStates:
@@ -25,8 +27,7 @@ class TableStates:
         """Every table the lake knows; none for a new lake."""
         try:
             return {
-                TableId(each.pop("namespace"), each.pop("name")): TableRecord(TableState(each.pop("state")), **each)
-                for each in read_json(self._path) or []
+                TableId(each.pop("namespace"), each.pop("name")): _record(each) for each in read_json(self._path) or []
             }
         except (ValueError, TypeError, KeyError, AttributeError):
             raise DefiniteError(f"{self._path} is damaged", "restore it from a backup") from None
@@ -35,3 +36,9 @@ class TableStates:
         """Durable when this returns."""
         listed = [asdict(table) | asdict(record) for table, record in sorted(tables.items())]
         write_json(self._path, listed)
+
+
+def _record(fields: dict[str, Any]) -> TableRecord:
+    text_key = fields.pop("text_key", None)
+    found = TextKey.from_json(text_key) if text_key is not None else None
+    return TableRecord(TableState(fields.pop("state")), text_key=found, **fields)

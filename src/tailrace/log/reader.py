@@ -25,6 +25,7 @@ from tailrace.log._transactions import PORTION_ROWS, T, TransactionIndex, index_
 from tailrace.log.playback import pending_before
 from tailrace.log.ranges import ByteRange, no_longer, plan
 from tailrace.log.record import Array
+from tailrace.model.column_names import distinct
 from tailrace.model.kind import Kind
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableSchema
@@ -44,7 +45,9 @@ class SchemaVersion:
 
     @classmethod
     def of(cls, mark: Mark) -> SchemaVersion:
-        return cls(mark.position, mark.relation, mark.xid, TableSchema.from_json(mark.payload), mark.since)
+        # Older logs have the source's names, of which some may differ only in case.
+        schema = distinct(TableSchema.from_json(mark.payload))
+        return cls(mark.position, mark.relation, mark.xid, schema, mark.since)
 
 
 class LogReader:
@@ -190,6 +193,11 @@ class LogReader:
                 found.append(SchemaVersion.of(mark))
             in_force[mark.relation] = mark.payload
         return sorted(found, key=lambda version: version.position)
+
+    def parts(self, relation: int) -> list[SchemaVersion]:
+        """Every table whose changes came under the number of this one, as it was announced; some more than once."""
+        ending = b'"part_of":%d}' % relation
+        return [SchemaVersion.of(mark) for mark in self._all_marks(Kind.SCHEMA) if mark.payload.endswith(ending)]
 
     def acknowledge(self, name: str, seq: int) -> None:
         """Consumer `name` needs nothing up to `seq` any more; durable when this returns.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ _ARROW_TYPES = {
 _LIMITED = ("decimal", "date", "timestamp", "timestamp_ntz", "array")
 
 
+@cache
 def arrow_type(lake: str) -> Any:
     """The Arrow type that carries a lake type. KeyError for what is none."""
     decimal = _DECIMAL.fullmatch(lake)
@@ -41,12 +43,14 @@ def is_known(lake: str) -> bool:
     return lake in _ARROW_TYPES or _DECIMAL.fullmatch(lake) is not None
 
 
+@cache
 def element_type(lake: str) -> str | None:
     """The lake type of an array's elements; None for any other type."""
     array = _ARRAY.fullmatch(lake)
     return array[1] if array is not None else None
 
 
+@cache
 def is_limited(lake: str) -> bool:
     """Whether a source's type of this lake type may have values that the lake type cannot hold (`model.exact`)."""
     return re.split("[(<]", lake, maxsplit=1)[0] in _LIMITED

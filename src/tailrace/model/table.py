@@ -64,6 +64,13 @@ class Column:
     """As the source writes it: `numeric(12,2)`, `order_status`, `text[]`."""
     number: int = field(default=0, compare=False)
     """The source's own number for the column, which a rename keeps and a new column never gets; 0 if it has none."""
+    source_name: str = field(default="", compare=False)
+    """What the source calls it, where that is not its name here (`model.column_names`)."""
+
+    @property
+    def in_source(self) -> str:
+        """What the source calls it."""
+        return self.source_name or self.name
 
     @property
     def identity(self) -> int | str:
@@ -84,6 +91,8 @@ class TableSchema:
     delete then carries the whole old row, or the source sends inserts and truncates alone."""
     definition: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     """What the source knew of the table when it told this shape. Only the source reads it. JSON."""
+    part_of: int = field(default=0, compare=False, repr=False)
+    """The table under whose number this one's changes are sent; 0 if under its own."""
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
@@ -108,4 +117,5 @@ class TableSchema:
             columns=tuple(Column(**column) for column in fields["columns"]),
             key=tuple(fields["key"]),
             definition=fields["definition"],
+            part_of=fields.get("part_of", 0),
         )

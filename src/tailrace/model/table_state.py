@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from tailrace.model.text_key import TextKey
+
 
 class TableState(StrEnum):
     """Set by the connector, stored in `tables.json` before it takes effect."""
@@ -45,6 +47,8 @@ class TableRecord:
     """The source's definition of the table caused the error: looked at again at every start."""
     lacks_rows: bool = False
     """Only what changed since it was taken in is there: a change may concern a row that is not."""
+    text_key: TextKey | None = None
+    """The columns of its key that its copies have as text, if a value of theirs had to be. None: as their types are."""
     definition: Mapping[str, Any] | None = field(default=None, repr=False)
     """The source's definition of the table under which its copy was begun, or to which it has followed since. None
     before."""

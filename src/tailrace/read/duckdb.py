@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,12 +26,31 @@ How = Literal["inner", "semi", "anti"]
 quote = Dialect.DUCKDB.quote
 
 
-def connect() -> DuckDBPyConnection:
+@dataclass(frozen=True)
+class Names:
+    """What a query names, in lower case, at any depth."""
+
+    functions: frozenset[str] = frozenset()
+    table_functions: frozenset[str] = frozenset()
+    """Functions in place of tables."""
+    tables: frozenset[str] = frozenset()
+    """Without their namespaces."""
+
+
+def connect(*, is_private: bool = False) -> DuckDBPyConnection:
     """A database in memory, for queries over a lake: in UTC, as the log and Spark's session are.
 
     A name that no table has is an error: not a variable of ours, and not a reason to ask a server for an extension.
+    With `is_private`, no one but us says what it loads: then the signature of an extension that was installed with this
+    package is not computed, which takes a third of a second.
     """
-    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "python_enable_replacements": False})
+    connection = duckdb.connect(
+        config={
+            "autoinstall_known_extensions": False,
+            "python_enable_replacements": False,
+            "allow_unsigned_extensions": is_private,
+        }
+    )
     connection.execute("set TimeZone = 'UTC'")
     return connection
 
@@ -47,33 +67,31 @@ def confine(connection: DuckDBPyConnection, folders: Sequence[Path], memory_byte
 
 
 def is_one_query(sql: str) -> bool:
-    """Whether this is one statement that reads and does nothing else. What cannot be parsed is not."""
-    try:
-        statements = duckdb.extract_statements(sql)
-    except duckdb.Error:
-        return False
+    """Whether this is one statement that reads and does nothing else. DuckDB's error for what cannot be parsed."""
+    statements = duckdb.extract_statements(sql)
     return len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
 
 
-def table_functions(sql: str) -> set[str]:
-    """The functions that a query names in place of tables, at any depth. ValueError where that cannot be said, as of a
-    `pivot`."""
+def names_in(sql: str) -> Names:
+    """What a query names. ValueError where that cannot be said, as of a `pivot`."""
     with duckdb.connect() as connection:
         (parsed,) = connection.execute("select json_serialize_sql($1)", [sql]).fetchone() or ("null",)
-    found: set[str] = set()
     tree = json.loads(parsed)
     if not isinstance(tree, dict) or tree.get("error"):
         raise ValueError("the query cannot be looked into")
+    functions, table_functions, tables = set(), set(), set()
     waiting: list[Any] = [tree]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
             if node.get("type") == "TABLE_FUNCTION":
-                found.add(str(node["function"]["function_name"]).lower())
+                table_functions.add(str(node["function"]["function_name"]).lower())
+            functions.add(str(node.get("function_name", "")).lower())
+            tables.add(str(node.get("table_name", "")).lower())
             waiting += node.values()
         elif isinstance(node, list):
             waiting += node
-    return found
+    return Names(frozenset(functions), frozenset(table_functions), frozenset(tables))
 
 
 class DuckDBEngine:

@@ -56,16 +56,22 @@ class ServerHome:
 
     def lake_of(self, name: str) -> Path:
         """The folder for a connector's lake. Another one for each name, and always directly in `lakes`."""
-        return self.lakes / folder_name(name)
+        older = self.lakes / _folder_name(name, "%")
+        return older if older.is_dir() else self.lakes / folder_name(name)
 
 
 def folder_name(name: str) -> str:
-    """A connector's name as the name of one folder."""
-    plain = quote(name, safe="").replace(".", "%2E").replace("~", "%7E")
+    """A connector's name as the name of one folder, with `~2E` for a dot: DuckDB reads no table below a `%`."""
+    return _folder_name(name, "~")
+
+
+def _folder_name(name: str, mark: str) -> str:
+    """`%` marked a letter that stands for another in lakes that were made before."""
+    plain = quote(name, safe="").replace(".", "%2E").replace("~", "%7E").replace("%", mark)
     if len(plain) <= FOLDER_CHARACTERS_MAX:
         return plain
-    # A `~` is in no other.
-    return f"{plain[:80]}~{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+    # Two `~` are in no other.
+    return f"{plain[:80]}{'~' if mark == '%' else '~~'}{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 def require_name(name: str) -> str:

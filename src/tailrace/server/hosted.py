@@ -18,9 +18,11 @@ from tailrace.connector.connector import Connector, Status
 from tailrace.connector.events import ConnectorState, CutPublished, Event, StreamProgressed
 from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError
+from tailrace.lake.home import LakeHome
 from tailrace.server import lifecycle
 from tailrace.server.hub import LifeChanged, Told
 from tailrace.server.lifecycle import RETRY_SECONDS_MAX, Action, Ended, Life, Outcome, Phase, Progressed, Target
+from tailrace.server.store import StoredConnector
 
 logger = logging.getLogger(__name__)
 
@@ -48,14 +50,19 @@ class Run:
 class Hosted:
     """Any thread. `life` and the run change under one lock, together with the stored target."""
 
-    def __init__(self, name: str, target: Target, hosting: Hosting) -> None:
-        self.name = name
+    def __init__(self, stored: StoredConnector, hosting: Hosting) -> None:
+        self.name = stored.name
+        self.stored = stored
+        """Its configuration as it is stored: this server alone changes it, so no one has to ask for it. Its target is
+        in `life`."""
+        self.lake: tuple[StoredConnector, LakeHome] | None = None
+        """Where its lake is, and of which configuration that was read."""
         self._hosting = hosting
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._run: Run | None = None
         self._timer: threading.Timer | None = None
-        self.life = Life(target)
+        self.life = Life(stored.target)
 
     def begin(self) -> None:
         """After the server's start: bring it to its target."""

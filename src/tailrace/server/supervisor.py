@@ -71,7 +71,7 @@ class Supervisor:
         self._spark_settings = spark
         lake_format = format_named(ConnectorSettings.format)
         start = partial(session, lake_format, home.spark_log, brief=False, settings=spark, lake=home.path)
-        self.spark = LazySession(start)
+        self.spark = LazySession(start, master=spark.master)
         """One for all connectors, started when the first of them needs it."""
         self._editing = threading.RLock()
         self._hosted: dict[str, Hosted] = {}
@@ -107,22 +107,24 @@ class Supervisor:
         self._find(name)
 
     def view(self, name: str) -> ConnectorView:
-        hosted, stored = self._find(name), self._store.find(name)
-        return ConnectorView(name, stored.config, stored.version, hosted.life, hosted.status())
+        """Does not wait for anything."""
+        return _view(self._find(name))
 
     def views(self) -> list[ConnectorView]:
-        stored = {each.name: each for each in self._store.all()}
-        with self._editing:
-            hosted = [(stored[name], each) for name, each in sorted(self._hosted.items()) if name in stored]
-        return [ConnectorView(row.name, row.config, row.version, each.life, each.status()) for row, each in hosted]
+        """By name. Does not wait for anything."""
+        return [_view(hosted) for _, hosted in sorted(self._hosted.copy().items())]
 
     def configuration(self, name: str) -> Configuration:
         """With its secrets. A definite error where it cannot be read any more."""
-        return self._read(self._store.find(name))
+        return self._read(self._find(name).stored)
 
     def lake_home(self, name: str) -> LakeHome:
         """Where the connector's lake is, or will be."""
-        return LakeHome(self.configuration(name).settings.lake)
+        hosted = self._find(name)
+        stored = hosted.stored
+        if hosted.lake is None or hosted.lake[0] is not stored:
+            hosted.lake = stored, LakeHome(self._read(stored).settings.lake)
+        return hosted.lake[1]
 
     def lake(self, name: str) -> LakeHome:
         """The connector's lake; a conflict as long as it has none."""
@@ -225,11 +227,11 @@ class Supervisor:
             store_target=lambda target: self._store.set_target(name, target),
             tell=lambda told: self.hub.tell(name, told),
         )
-        self._hosted[name] = hosted = Hosted(name, stored.target, hosting)
+        self._hosted[name] = hosted = Hosted(stored, hosting)
         hosted.begin()
 
     def _build(self, name: str) -> Connector:
-        found = self.configuration(name)
+        found = self._read(self._store.find(name))
         settings = replace(found.settings, spark=self._spark_settings)
         settings.lake.parent.mkdir(0o700, parents=True, exist_ok=True)
         return Connector(settings, source_of(found.dsn, **found.source_options), self.spark)
@@ -240,7 +242,7 @@ class Supervisor:
             raise ConflictError(message, "read it again, then decide again")
         hosted = self._steady(stored.name)
         self._check(stored.name, config)
-        self._store.set_config(stored, config)
+        hosted.stored = self._store.set_config(stored, config)
         hosted.hear(RestartAsked())
         return self.view(stored.name)
 
@@ -286,6 +288,11 @@ class Supervisor:
         except BaseException:
             hosted.want(target)
             raise
+
+
+def _view(hosted: Hosted) -> ConnectorView:
+    stored = hosted.stored
+    return ConnectorView(stored.name, stored.config, stored.version, hosted.life, hosted.status())
 
 
 def _named(name: str, config: Mapping[str, str]) -> dict[str, str]:

@@ -25,10 +25,13 @@ from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeTable, Part, TableVersion, WritePart
 from tailrace.lake.stamp import Stamp
-from tailrace.model.table import TableId
+from tailrace.model.table import TableId, TableSchema
+from tailrace.model.table_state import TableRecord
+from tailrace.model.text_key import text_keyed
 from tailrace.source.door import Chunk, Problem, SnapshotPoint, Source, SourceTable
 from tailrace.spark.chunks import ChunkPlan, copy_chunks, tasks_at_once
 from tailrace.spark.session import LazySession
+from tailrace.spark.sharing import at_once_max, in_threads, is_for_executors
 from tailrace.spark.task_errors import is_spark_gone, unexpected
 
 ATTEMPTS = 5
@@ -86,8 +89,8 @@ class SnapshotPlan:
 
     source: Source
     open_table: Callable[[TableId], LakeTable]
-    tables: Mapping[TableId, int]
-    """Each table and the number of this copy of it."""
+    tables: Mapping[TableId, TableRecord]
+    """What is known of each: the number of this copy of it, and what of its key is to be text."""
     chunk_bytes_max: int
     in_parallel: int
     readers_max: int
@@ -110,6 +113,10 @@ class FullSnapshot:
         """How many of a table's chunks this process has read itself."""
         self._tasks: dict[TableId, int] = {}
         """How many tasks read the others."""
+        self._reads_here = not is_for_executors(spark)
+        self._readers = min(plan.readers_max, at_once_max(spark) or 1)
+        self._turns, self._counts = threading.BoundedSemaphore(self._readers), threading.Lock()
+        """Of threads that read chunks here, of all tables."""
         self._cancelled = threading.Event()
         self._begun = time.monotonic()
         self.landed: dict[TableId, TableVersion] = {}
@@ -178,7 +185,7 @@ class FullSnapshot:
                 self._chunks[table] = self._plan.source.chunks(found[table], self._plan.chunk_bytes_max)
                 self._read_here[table] = 0
                 self._tasks.pop(table, None)
-        if any(len(chunks) > 1 for chunks in self._chunks.values()):
+        if not self._reads_here and any(len(chunks) > 1 for chunks in self._chunks.values()):
             self._spark.start_soon()
 
     def _tasks_for(self, spark: SparkSession, chunks: int) -> int:
@@ -206,8 +213,8 @@ class FullSnapshot:
     def _copy(self, table: TableId, point: SnapshotPoint) -> TableVersion:
         if self._cancelled.is_set():
             raise CancelledError("stopped")
-        schema = self._described[table].schema
-        stamp = Stamp(point.position, schema.relation, self._plan.tables[table])
+        schema = self._schema(table)
+        stamp = Stamp(point.position, schema.relation, self._plan.tables[table].copy)
         try:
             draft = self._plan.open_table(table).copy(schema, stamp)
             return TableVersion(draft.commit(self._parts(table, point, draft.write)), stamp)
@@ -221,14 +228,26 @@ class FullSnapshot:
             logger.exception("copy failed", extra={"table": str(table)})
             raise unexpected(error, str(table)) from None
 
+    def _schema(self, table: TableId) -> TableSchema:
+        return text_keyed(self._described[table].schema, self._plan.tables[table].text_key)
+
     def _parts(self, table: TableId, point: SnapshotPoint, write: WritePart) -> list[Part]:
         """Read here what would take longer to hand out, and what can be read before Spark has started."""
-        source, schema, chunks = self._plan.source, self._described[table].schema, self._chunks[table]
+        source, schema, chunks = self._plan.source, self._schema(table), self._chunks[table]
+
+        def read(chunk: Chunk) -> Part:
+            with self._turns:
+                self._wait(None)
+                part = write(source.read_chunk(point, chunk, schema))
+            with self._counts:
+                self._read_here[table] += 1
+            return part
+
+        if self._reads_here:
+            return in_threads(chunks, self._readers, read)
         parts: list[Part] = []
         while len(parts) < len(chunks) and (len(chunks) == 1 or self._spark.is_starting):
-            parts.append(write(source.read_chunk(point, chunks[len(parts)], schema)))
-            self._read_here[table] = len(parts)
-            self._wait(None)
+            parts.append(read(chunks[len(parts)]))
         if len(parts) == len(chunks):
             return parts
         spark, rest = self._spark.get(), chunks[len(parts) :]

@@ -23,6 +23,7 @@ from tailrace.model.change import row_schema
 from tailrace.model.exact import EXACT, EXACT_TYPE, exact_of, padded, with_exact
 from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
+from tailrace.model.text_key import TextKey, text_keyed
 from tailrace.source.door import (
     Chunk,
     Claim,
@@ -34,10 +35,9 @@ from tailrace.source.door import (
     WindowPoint,
     wait_in_silence,
 )
-from tailrace.spark.chunks import tasks_at_once
 from tailrace.spark.session import LazySession
+from tailrace.spark.sharing import at_once_max, is_for_executors, shared_out
 from tailrace.spark.task_errors import is_spark_gone, unexpected
-from tailrace.spark.tasks import on_executors
 
 GROUP_SECONDS = 2.0
 """How long a state of the source is held, about."""
@@ -57,7 +57,7 @@ TABLES_MAX = 64
 HERE_ROWS_MAX = 20_000
 """Handing out fewer rows than this takes longer than reading them here."""
 SPARK_ROWS_MIN = 100_000
-"""A group that is larger than this is worth starting Spark for."""
+"""A group that is larger than this is worth starting Spark for, where its executors are to read."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,8 @@ class Wanted:
     """Columns to go by instead of the key."""
     condition: str | None = None
     """Which of the rows."""
+    text_key: TextKey | None = None
+    """What of its key its copy has as text."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Group:
 
 @dataclass(frozen=True)
 class _Task:
-    """One chunk to be read; travels to an executor."""
+    """One chunk to be read; may travel to an executor."""
 
     table: TableId
     chunk: Chunk
@@ -193,7 +195,8 @@ class WindowReader:
             if room <= 0:
                 break
             try:
-                table, schema = ready(each.table, found, defined), defined[each.table]
+                table = ready(each.table, found, defined)
+                schema = text_keyed(defined[each.table], each.text_key)
                 window, chunks = self._plan(group.point, each, table, schema, room)
             except DefiniteError as error:
                 group.failed[each.table] = error
@@ -229,18 +232,17 @@ class WindowReader:
         return TableWindow(schema, is_moved, (), done, None), chunks
 
     def _stage(self, group: Group, tasks: Sequence[_Task], rows: int) -> None:
-        """Read the chunks into their files: here where they are small, else on executors. The state does not wait for a
-        Spark that has yet to start."""
+        """Read the chunks into their files: one by one where they are small, else side by side. The state does not wait
+        for a Spark that has yet to start."""
         source, point = self._source, group.point
 
         def stage(task: _Task) -> tuple[TableId, list[Staged]]:
             return task.table, _staged(source, point, task)
 
-        spark, is_large = self._spark.started, rows > HERE_ROWS_MAX and len(tasks) > 1
-        if rows > SPARK_ROWS_MIN and spark is None:
+        if rows > SPARK_ROWS_MIN and is_for_executors(self._spark):
             self._spark.start_soon()
-        if is_large and spark is not None:
-            found = on_executors(spark, tasks, min(len(tasks), self._readers_max), stage)
+        if rows > HERE_ROWS_MAX:
+            found = shared_out(self._spark, tasks, min(len(tasks), self._readers_max), stage)
         else:
             found = [stage(task) for task in tasks]
         for table, window in group.tables.items():
@@ -259,9 +261,7 @@ class WindowReader:
         return self._rows.setdefault(table.table, self._chunk_rows or rows_first(table))
 
     def _tasks(self) -> int:
-        spark = self._spark.started
-        at_once = tasks_at_once(spark) if spark is not None else 2
-        return min(self._readers_max, at_once or self._readers_max)
+        return min(self._readers_max, at_once_max(self._spark) or self._readers_max)
 
 
 def ready(table: TableId, found: Mapping[TableId, SourceTable], defined: Mapping[TableId, TableSchema]) -> SourceTable:

@@ -21,6 +21,7 @@ class CaptureControl:
         self.stopping = threading.Event()
         self._paused = threading.Event()
         self._has_told = False
+        self._wake: Callable[[], None] = lambda: None
 
     @property
     def is_paused(self) -> bool:
@@ -41,3 +42,10 @@ class CaptureControl:
     def stop(self) -> None:
         """End soon, with everything taken so far durable."""
         self.stopping.set()
+        self._wake()
+
+    def when_stopped(self, wake: Callable[[], None]) -> None:
+        """What to call so that a capture that waits for its source notices at once. The last one counts."""
+        self._wake = wake
+        if self.stopping.is_set():
+            wake()

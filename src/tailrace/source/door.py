@@ -118,7 +118,8 @@ class Prepared:
 class Source(Protocol):
     """One source database. Any thread may call; a call that fails raises a transient or a definite error.
 
-    A definite error that concerns one table names it.
+    A definite error that concerns one table names it. Columns of a shape have names that differ in more than case
+    (`model.column_names`), and so have those of rows and changes.
     """
 
     kind: ClassVar[str]
@@ -176,9 +177,11 @@ class Source(Protocol):
         tables: Sequence[TableId],
         resume: SourcePosition | None,
         waiting: Waiting = wait_in_silence,
+        *,
+        keeps_others: bool = False,
     ) -> Prepared:
         """Make the source keep and send these tables' changes from now on, or from `resume`, where the log ends. Those
-        of others need not be sent any more.
+        of others need not be sent any more, unless it `keeps_others`: then what is sent stays as it is.
 
         Can be called again at any time; changes only what is not so yet. A definite error when changes after
         `resume` are gone."""
@@ -288,6 +291,13 @@ class Source(Protocol):
         of; None if it cannot. For a person. An older `new` says nothing. Pure."""
         ...
 
+    @staticmethod
+    def why_part(old: Definition, now: Definition, part: TableSchema) -> str | None:
+        """Why rows that came from a part of a table may not be the table's any more: `now`, which was read after they
+        were committed, does not have that part. None if it does, or if `old` is younger than what told of it. For a
+        person. Pure."""
+        return None
+
     def chunks(self, table: SourceTable, bytes_max: int) -> list[Chunk]:
         """The table's rows in parts of about this size: all rows, each once. At least one chunk.
 
@@ -331,6 +341,8 @@ class Source(Protocol):
     def read_chunk(self, point: SnapshotPoint, chunk: Chunk, schema: TableSchema) -> Iterator[Any]:
         """The chunk's rows as record batches, `row_schema(schema)`, some with `EXACT`. Runs on an executor.
 
+        In a key, a value that its lake type cannot hold is a `TextKeyError`, as for `decode`.
+
         A transient error when the table was rewritten since the snapshot, which then does not show it any more; under a
         window also when another process keeps it locked, which says who does."""
         ...
@@ -340,7 +352,7 @@ class Source(Protocol):
         """A batch of log records of one table and one shape as changes, `change_schema(schema)`, row for row.
 
         A value that its lake type cannot hold exactly is null, and its text is in `EXACT`, or in `EXACT_BEFORE` where
-        it is the old row's (`model.exact`); in a key it is a definite error. It is never a neighbouring value."""
+        it is the old row's (`model.exact`); in a key it is a `TextKeyError`. It is never a neighbouring value."""
         ...
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:

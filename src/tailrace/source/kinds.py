@@ -19,6 +19,11 @@ def register(kind: str, path: str) -> None:
     _KINDS[kind] = path
 
 
+def known() -> list[str]:
+    """The names of all kinds."""
+    return sorted(_KINDS)
+
+
 def source_class(kind: str) -> type[Source]:
     """The class of a kind. Needs no connection: decodes, parses and formats."""
     if kind not in _KINDS:

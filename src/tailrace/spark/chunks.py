@@ -63,8 +63,13 @@ def read_chunks(spark: SparkSession, plan: ChunkPlan, schema: TableSchema) -> Da
 
 def tasks_at_once(spark: SparkSession) -> int | None:
     """How many tasks a local Spark runs at most at the same time; None for a cluster, which may grow."""
-    master = _LOCAL.match(str(spark.sparkContext.master))
-    if master is None:
+    return local_cores(str(spark.sparkContext.master))
+
+
+def local_cores(master: str) -> int | None:
+    """How many cores a local Spark has by its master's name; None for a cluster."""
+    found = _LOCAL.match(master)
+    if found is None:
         return None
-    cores = master[1] or "1"
+    cores = found[1] or "1"
     return (os.cpu_count() or 1) if cores == "*" else int(cores)

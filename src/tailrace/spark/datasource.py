@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from tailrace.changes.decoding import RANGE_BYTES, decode_ranges
-from tailrace.changes.shape import TableShape, shape_of, with_dropped
+from tailrace.changes.shape import TableShape, shape_of, with_dropped, without_key
 from tailrace.errors import DefiniteError
 from tailrace.lake.frames import spark_schema
 from tailrace.log.ranges import ByteRange
@@ -121,7 +121,7 @@ class TailraceDataSource(DataSource):
             raise DefiniteError(
                 f"the log has no changes of table {given}", f"it has: {', '.join(sorted(known)) or 'none yet'}"
             )
-        return with_dropped(shape)
+        return without_key(with_dropped(shape))
 
 
 class _LogParts:

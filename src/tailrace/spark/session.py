@@ -16,8 +16,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -33,6 +35,9 @@ JAVA_MIN = 17
 HEAP_GB = (2, 8)
 PYTHON_VARIABLE = "PYSPARK_PYTHON"
 _STARTING = threading.Lock()
+_CLAIMS = threading.Lock()
+_USERS: WeakSet[LazySession] = WeakSet()
+"""Who uses a Spark that one of them started: the last of them stops it."""
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -138,17 +143,22 @@ def _python_of(settings: SparkSettings) -> Iterator[None]:
 
 
 class LazySession:
-    """A Spark session that is started when it is first needed: small work does without. Any thread. Inside a `with`,
-    at whose end a session that was started here is stopped."""
+    """A Spark session that is started when it is first needed: small work does without. Any thread. Inside a `with`.
+
+    Several of a process share one, whichever started it: it is stopped when the last of their `with`s ends. One that
+    was there before is left alone.
+    """
 
     def __init__(
         self,
         start: Callable[[], SparkSession],
         given: SparkSession | None = None,
         starting: Callable[[], None] = lambda: None,
+        master: str = LOCAL_SPARK.master,
     ) -> None:
-        """`starting` is called before one is started, by the thread that does it."""
+        """`starting` is called before one is started, by the thread that does it; `master` is where that will work."""
         self._start = start
+        self._master = master
         self._starting = starting
         self._lock = threading.Lock()
         self._is_ours = self._has_ended = False
@@ -157,19 +167,41 @@ class LazySession:
         self.is_starting = False
         """Whether one is being started beside other work."""
 
+    @property
+    def master(self) -> str:
+        """Where it works, or will."""
+        return self._master if self.started is None else str(self.started.sparkContext.master)
+
     def get(self) -> SparkSession:
         """One whose JVM has died since is started again."""
         with self._lock:
-            if self.started is not None and self._is_ours and has_died():
-                forget()
+            if self.started is not None and self._is_ours and self._is_gone(self.started):
+                if has_died():
+                    forget()
                 self.started = None
             if self.started is None:
-                self._is_ours = not is_running()
+                self._claim()
                 self._starting()
-                self.started = self._start()
+                try:
+                    self.started = self._start()
+                except BaseException:
+                    self._leave()
+                    raise
             if self._has_ended:
-                self._stop()
+                self._leave()
             return self.started
+
+    @staticmethod
+    def _is_gone(started: SparkSession) -> bool:
+        """Whether it has died, or another who used it has started another one since."""
+        return has_died() or (is_running() and started.sparkContext is not SparkContext._active_spark_context)
+
+    def _claim(self) -> None:
+        """Before it is started: from now on no other one stops it."""
+        with _CLAIMS:
+            self._is_ours = bool(_USERS) or not is_running()
+            if self._is_ours:
+                _USERS.add(self)
 
     def start_soon(self) -> None:
         """Start it beside what is done now. Whoever needs it waits for it, and is told if it did not start."""
@@ -184,9 +216,13 @@ class LazySession:
         finally:
             self.is_starting = False
 
-    def _stop(self) -> None:
-        if self._is_ours and self.started is not None:
-            self.started.stop()
+    def _leave(self) -> None:
+        """The last one of those who use it stops it. Who claims it at this moment waits, and starts another."""
+        with _CLAIMS:
+            is_last = self in _USERS and len(_USERS) == 1
+            _USERS.discard(self)
+            if is_last and self.started is not None:
+                self.started.stop()
 
     def __enter__(self) -> LazySession:
         return self
@@ -196,7 +232,7 @@ class LazySession:
         # One that is being started at this moment is stopped by who starts it, or dies with this process.
         if self._lock.acquire(blocking=False):
             try:
-                self._stop()
+                self._leave()
             finally:
                 self._lock.release()
 
@@ -246,10 +282,17 @@ def require_java() -> None:
     if java is None:
         where = f"in JAVA_HOME ({home})" if home else "on this machine"
         raise DefiniteError(f"Spark needs Java and there is none {where}", hint)
+    version = _java_version(java, Path(java).stat().st_mtime_ns)
+    if version is None or version < JAVA_MIN:
+        raise DefiniteError(f"Spark needs Java {JAVA_MIN} or newer; {java} is {version or '?'}", hint)
+
+
+@cache
+def _java_version(java: str, changed_ns: int) -> int | None:
+    """Of the program that was last changed then. A process asks it once, however many connectors it has."""
     shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(\d+)', shown)
-    if found is None or int(found.group(1)) < JAVA_MIN:
-        raise DefiniteError(f"Spark needs Java {JAVA_MIN} or newer; {java} is {found.group(1) if found else '?'}", hint)
+    return int(found.group(1)) if found else None
 
 
 @contextmanager

@@ -36,7 +36,8 @@ def errors_sent() -> Iterator[None]:
         if error is None:
             raise
         fields = {"kind": type(error).__name__, "message": error.message, "hint": error.hint, "table": error.table}
-        raise RuntimeError(_MARK + json.dumps(fields)) from None
+        more = {name: value for name, value in vars(error).items() if name not in fields}
+        raise RuntimeError(_MARK + json.dumps({**fields, "more": more})) from None
 
 
 @contextmanager
@@ -51,7 +52,9 @@ def errors_received() -> Iterator[None]:
         if found is None:
             raise
         fields = json.loads(found.group(1))
-        raise _kind(fields["kind"])(fields["message"], fields["hint"], fields["table"]) from None
+        received = _kind(fields["kind"])(fields["message"], fields["hint"], fields["table"])
+        vars(received).update(fields["more"])
+        raise received from None
 
 
 def _kind(name: str) -> type[TailraceError]:

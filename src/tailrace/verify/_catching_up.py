@@ -99,4 +99,4 @@ class CatchingUp:
             raise DefiniteError(
                 f"{self._home.path} follows no table that the source has", "run tailrace sync so that it chooses some"
             )
-        return ConnectorSettings(self._home.path, tables, format=record.format, once=True)
+        return ConnectorSettings(self._home.path, tables, format=record.format, once=True, is_guest=True)

@@ -46,3 +46,5 @@ update moved set id = id + 1000 where id > 100;
 begin; savepoint s; insert into empty values (2, 'never'); rollback to s; insert into empty values (3, 'kept'); commit;
 truncate only_key;
 insert into only_key select gen_random_uuid() from generate_series(1, 5);
+update clashing_columns set "A" = 20;
+insert into clashing_columns values (2, 3, 4);

@@ -33,6 +33,7 @@ create table "Twins" (id int primary key);
 insert into twins values (1), (2);
 insert into "Twins" values (10);
 create table clashing_columns (id int primary key, a int, "A" int);
+insert into clashing_columns values (1, 1, 10);
 create table ours (_key int, _deleted boolean, _from text, _fresh text, _part int, _origin text, _op text, _seq int,
                    _pos int, _ordinal int, _xid int, _commit_ts timestamptz, _before text, _unchanged text,
                    primary key (_key, _seq));

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from tests.doors.parquet_lake import interfere_once
 from tests.doors.script import Alter, Delete, Insert, Script, Truncate, Update
 from tests.doors.scripted import ScriptedSource
-from tests.engines import rows_in_both
+from tests.engines import rows_in_both, rows_in_duckdb
 from tests.running import Running, running, sync_once
 
 import tailrace
@@ -28,6 +28,7 @@ from tailrace.lake import formats
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
+from tailrace.read.duckdb import connect
 from tailrace.settings import ConnectorSettings, VerifySettings
 from tailrace.source import kinds
 from tailrace.verify.verification import Verification
@@ -58,34 +59,42 @@ def source(script: Script) -> ScriptedSource:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> ConnectorSettings:
-    return ConnectorSettings(
-        tmp_path / "lake", format="parquet", publish_every_seconds=0.1, chunk_bytes_max=500, look_at_tables_seconds=0.2
-    )
+    return ConnectorSettings(tmp_path / "lake", format="parquet", publish_every_seconds=0.1, look_at_tables_seconds=0.2)
 
 
 @pytest.fixture
-def copy(settings: ConnectorSettings, source: ScriptedSource, spark: SparkSession) -> Iterator[Running]:
-    with running(settings, source, spark) as run:
+def copy(settings: ConnectorSettings, source: ScriptedSource) -> Iterator[Running]:
+    with running(settings, source) as run:
         run.catch_up()
         yield run
 
 
-def rows(spark: SparkSession, lake: Path, table: str, **options: Any) -> list[dict[str, Any]]:
-    return sorted(rows_in_both(spark, lake, table, **options), key=lambda row: row["id"])
+@pytest.fixture
+def copy_by_spark(settings: ConnectorSettings, source: ScriptedSource, spark: SparkSession) -> Iterator[Running]:
+    """Executors copy the table of many chunks."""
+    with running(replace(settings, chunk_bytes_max=500), source, spark) as run:
+        run.catch_up()
+        yield run
 
 
-def assert_equal(spark: SparkSession, lake: Path, script: Script, *tables: str) -> None:
+def rows(lake: Path, table: str, spark: SparkSession | None = None, **options: Any) -> list[dict[str, Any]]:
+    """As DuckDB shows them; with Spark given, as both do."""
+    found = rows_in_duckdb(lake, table, **options) if spark is None else rows_in_both(spark, lake, table, **options)
+    return sorted(found, key=lambda row: row["id"])
+
+
+def assert_equal(lake: Path, script: Script, *tables: str, spark: SparkSession | None = None) -> None:
     """Published and live."""
     for table in tables or TABLES:
         wanted = sorted(script.state(table), key=lambda row: row["id"])
-        assert rows(spark, lake, table, published=True) == wanted
-        assert rows(spark, lake, table) == wanted
+        assert rows(lake, table, spark, published=True) == wanted
+        assert rows(lake, table, spark) == wanted
 
 
 def test_snapshot_stream_cut_and_live_read_equal_the_script_an_empty_table_included(
-    copy: Running, script: Script, spark: SparkSession
+    copy_by_spark: Running, script: Script, spark: SparkSession
 ) -> None:
-    assert_equal(spark, copy.lake, script)
+    assert_equal(copy_by_spark.lake, script, spark=spark)
     script.transaction(
         [
             Insert(ORDERS, {"id": 21, "note": "more", "big": None}),
@@ -95,88 +104,87 @@ def test_snapshot_stream_cut_and_live_read_equal_the_script_an_empty_table_inclu
             Insert(LINES, {"id": 1, "at": None}),
         ]
     )
-    copy.catch_up()
-    assert_equal(spark, copy.lake, script)
+    copy_by_spark.catch_up()
+    assert_equal(copy_by_spark.lake, script, spark=spark)
     script.transaction([Truncate(ORDERS), Insert(ORDERS, {"id": 5, "note": "after", "big": None})])
     script.transaction([Alter(ORDERS, add={"extra": "int"}), Update(ORDERS, (5,), {"extra": 7})])
-    copy.catch_up()
-    assert_equal(spark, copy.lake, script)
+    copy_by_spark.catch_up()
+    assert_equal(copy_by_spark.lake, script, spark=spark)
 
 
 def test_a_lake_is_verified_through_the_doors_alone_at_the_very_commit_that_a_snapshot_shows(
-    copy: Running, source: ScriptedSource, script: Script, spark: SparkSession
+    copy_by_spark: Running, source: ScriptedSource, script: Script, spark: SparkSession
 ) -> None:
     for table in TABLES:
-        copy.wait_for_state(table, TableState.LIVE)
+        copy_by_spark.wait_for_state(table, TableState.LIVE)
     script.transaction([Insert(LINES, {"id": 1, "at": None}), Update(ORDERS, (2,), {"id": 200}, leave_out=["big"])])
-    report = Verification(VerifySettings(copy.lake), source, spark, lambda event: None).run()
+    report = Verification(VerifySettings(copy_by_spark.lake), source, spark, lambda event: None).run()
     counts = {str(each.table): (each.source_rows, each.lake_rows) for each in report.tables}
     assert counts == {LINES: (1, 1), ORDERS: (20, 20)}
     assert report.is_equal
 
 
-def test_positions_stay_the_source_s_own_all_the_way_to_the_cut(
-    copy: Running, script: Script, spark: SparkSession
-) -> None:
+def test_positions_stay_the_source_s_own_all_the_way_to_the_cut(copy: Running, script: Script) -> None:
     position = script.transaction([Insert(LINES, {"id": 1, "at": None})])
     copy.catch_up()
-    cut = tailrace.cut(spark, copy.lake, register=False)
+    with connect() as connection:
+        cut = tailrace.cut(connection, copy.lake, register=False)
     assert (cut.position.ordinal, cut.position.detail) == (position.ordinal, position.detail)
     assert cut.position.detail
     assert cut.text == f"@{position.ordinal}"
     script.transaction([Delete(LINES, (1,))])
     copy.catch_up()
-    assert rows(spark, copy.lake, LINES, as_of=cut.text) == [{"id": 1, "at": None}]
-    assert rows(spark, copy.lake, LINES) == []
+    assert rows(copy.lake, LINES, as_of=cut.text) == [{"id": 1, "at": None}]
+    assert rows(copy.lake, LINES) == []
 
 
 def test_a_stopped_connector_continues_and_a_second_run_without_a_change_adds_nothing(
-    settings: ConnectorSettings, source: ScriptedSource, script: Script, spark: SparkSession
+    settings: ConnectorSettings, source: ScriptedSource, script: Script
 ) -> None:
     once = replace(settings, once=True)
-    assert set(sync_once(once, source, spark).values()) == {TableState.LIVE}
+    assert set(sync_once(once, source).values()) == {TableState.LIVE}
     script.transaction([Delete(ORDERS, (1,))])
-    sync_once(once, source, spark)
+    sync_once(once, source)
     cuts = LakeHome(settings.lake).cuts.all()
-    sync_once(once, source, spark)
+    sync_once(once, source)
     assert LakeHome(settings.lake).cuts.all() == cuts
-    assert_equal(spark, settings.lake, script)
+    assert_equal(settings.lake, script)
 
 
 def test_a_paused_connector_takes_nothing_and_publishes_nothing_until_it_is_resumed(
-    copy: Running, script: Script, spark: SparkSession
+    copy: Running, script: Script
 ) -> None:
     copy.connector.pause()
     copy.wait_for(lambda: any(e == StateChanged("paused") for e in copy.events))  # type: ignore[arg-type]
     before = len(LakeHome(copy.lake).cuts.all())
     script.transaction([Delete(ORDERS, (1,))])
     assert len(LakeHome(copy.lake).cuts.all()) == before
-    assert len(rows(spark, copy.lake, ORDERS)) == 20
+    assert len(rows(copy.lake, ORDERS)) == 20
     copy.connector.resume()
     copy.catch_up()
-    assert_equal(spark, copy.lake, script)
+    assert_equal(copy.lake, script)
 
 
-def test_another_writer_s_change_meanwhile_is_no_trouble(copy: Running, script: Script, spark: SparkSession) -> None:
+def test_another_writer_s_change_meanwhile_is_no_trouble(copy: Running, script: Script) -> None:
     interfere_once(copy.lake / "shop" / "orders")
     script.transaction([Delete(ORDERS, (1,))])
     copy.catch_up()
-    assert_equal(spark, copy.lake, script)
+    assert_equal(copy.lake, script)
 
 
 def test_a_value_the_lake_cannot_hold_stops_its_table_only_until_it_is_copied_again(
-    copy: Running, script: Script, spark: SparkSession, settings: ConnectorSettings, source: ScriptedSource
+    copy_by_spark: Running, script: Script, spark: SparkSession, settings: ConnectorSettings, source: ScriptedSource
 ) -> None:
     script.transaction([Insert(LINES, {"id": 1, "at": "infinity"}), Delete(ORDERS, (1,))])
-    copy.wait_for_state(LINES, TableState.ERRORED)
+    copy_by_spark.wait_for_state(LINES, TableState.ERRORED)
     script.transaction([Delete(ORDERS, (2,))])
-    copy.catch_up()
-    assert_equal(spark, copy.lake, script, ORDERS)
+    copy_by_spark.catch_up()
+    assert_equal(copy_by_spark.lake, script, ORDERS, spark=spark)
     with pytest.raises(DefiniteError, match=r"table shop\.lines is errored: .*infinity") as caught:
-        rows(spark, copy.lake, LINES)
+        rows(copy_by_spark.lake, LINES, spark)
     assert "--as-of" in str(caught.value.hint)
-    copy.connector.stop()
-    copy.connector.wait()
+    copy_by_spark.connector.stop()
+    copy_by_spark.connector.wait()
 
     states = sync_once(replace(settings, once=True), source, spark)
     assert states == {ORDERS: TableState.LIVE, LINES: TableState.ERRORED}
@@ -186,21 +194,21 @@ def test_a_value_the_lake_cannot_hold_stops_its_table_only_until_it_is_copied_ag
     script.transaction([Delete(LINES, (1,)), Insert(LINES, {"id": 2, "at": None})])
     LakeHome(settings.lake).requests.ask_resync(TableId("shop", "lines"))
     assert set(sync_once(replace(settings, once=True), source, spark).values()) == {TableState.LIVE}
-    assert_equal(spark, settings.lake, script)
+    assert_equal(settings.lake, script, spark=spark)
 
 
 def test_columns_are_renamed_dropped_and_added_with_and_without_a_change_that_tells_of_it(
-    settings: ConnectorSettings, source: ScriptedSource, script: Script, spark: SparkSession
+    settings: ConnectorSettings, source: ScriptedSource, script: Script
 ) -> None:
     once = replace(settings, once=True)
-    sync_once(once, source, spark)
+    sync_once(once, source)
     script.transaction([Update(ORDERS, (1,), {"note": "before"})])
     script.transaction([Alter(ORDERS, rename={"note": "remark"}), Update(ORDERS, (2,), {"remark": "after"})])
     script.alter(LINES, rename={"id": "line"}, drop=["at"], add={"n": "int"})
-    assert set(sync_once(once, source, spark).values()) == {TableState.LIVE}
-    assert_equal(spark, settings.lake, script)
+    assert set(sync_once(once, source).values()) == {TableState.LIVE}
+    assert_equal(settings.lake, script)
     cuts = LakeHome(settings.lake).cuts.all()
-    sync_once(once, source, spark)
+    sync_once(once, source)
     assert LakeHome(settings.lake).cuts.all() == cuts
     assert {table.copy for table in cuts[-1].tables.values()} == {1}
 
@@ -213,17 +221,17 @@ def test_a_live_read_follows_a_shape_that_is_not_published_yet(
         altered = Alter(ORDERS, rename={"note": "remark"}, add={"n": "int"})
         script.transaction([altered, Update(ORDERS, (1,), {"remark": "x", "n": 1})])
         run.wait_for_log()
-        assert rows(spark, run.lake, ORDERS) == script.state(ORDERS)
+        assert rows(run.lake, ORDERS, spark) == script.state(ORDERS)
         script.alter(ORDERS, rewrite=True)
         script.transaction([Update(ORDERS, (1,), {"remark": "y"})])
         run.wait_for_log()
         with pytest.raises(DefiniteError, match="it was rewritten"):
-            rows(spark, run.lake, ORDERS)
+            rows(run.lake, ORDERS, spark)
 
 
 @pytest.mark.parametrize("change", [{"rewrite": True}, {"retype": {"note": "binary"}}])
 def test_what_a_copy_cannot_follow_is_copied_again_beside_the_others(
-    copy: Running, script: Script, spark: SparkSession, change: dict[str, Any]
+    copy: Running, script: Script, change: dict[str, Any]
 ) -> None:
     script.transaction([Update(ORDERS, (number,), {"note": None}) for number in range(1, 21)])
     script.alter(ORDERS, **change)
@@ -232,12 +240,12 @@ def test_what_a_copy_cannot_follow_is_copied_again_beside_the_others(
     copy.wait_for_state(ORDERS, TableState.LIVE, copy=2)
     script.transaction([Delete(ORDERS, (3,))])
     copy.catch_up()
-    assert_equal(spark, copy.lake, script)
+    assert_equal(copy.lake, script)
     assert copy.connector.tables()[TableId("shop", "orders")].copy == 2, "the shape before the copy is of no concern"
 
 
 def test_tables_that_come_and_go_while_it_streams_are_taken_in_and_let_go_beside_the_others(
-    copy: Running, script: Script, spark: SparkSession
+    copy: Running, script: Script
 ) -> None:
     script.create_table("shop.later", {"id": "int"}, key=["id"])
     script.transaction([Insert("shop.later", {"id": 1})])
@@ -246,39 +254,39 @@ def test_tables_that_come_and_go_while_it_streams_are_taken_in_and_let_go_beside
     copy.wait_for_state(LINES, TableState.ERRORED)
     script.transaction([Insert("shop.later", {"id": 2}), Delete(ORDERS, (1,))])
     copy.catch_up()
-    assert_equal(spark, copy.lake, script, ORDERS, "shop.later")
+    assert_equal(copy.lake, script, ORDERS, "shop.later")
     with pytest.raises(DefiniteError, match="gone from the source"):
-        rows(spark, copy.lake, LINES)
+        rows(copy.lake, LINES)
 
 
 def test_a_right_that_is_missing_keeps_its_table_out_until_it_is_granted(
-    settings: ConnectorSettings, source: ScriptedSource, script: Script, spark: SparkSession
+    settings: ConnectorSettings, source: ScriptedSource, script: Script
 ) -> None:
     script.forbid(LINES)
-    with running(settings, source, spark) as run:
+    with running(settings, source) as run:
         run.wait_for_state(LINES, TableState.ERRORED)
         run.wait_for_state(ORDERS, TableState.LIVE)
         script.transaction([Insert(LINES, {"id": 1, "at": None}), Delete(ORDERS, (1,))])
         run.catch_up()
-        assert_equal(spark, run.lake, script, ORDERS)
+        assert_equal(run.lake, script, ORDERS)
         script.allow(LINES)
         run.wait_for_state(LINES, TableState.LIVE)
         run.catch_up()
-        assert_equal(spark, run.lake, script)
+        assert_equal(run.lake, script)
 
 
 def test_a_table_that_is_left_out_and_chosen_again_is_copied_again(
-    settings: ConnectorSettings, source: ScriptedSource, script: Script, spark: SparkSession
+    settings: ConnectorSettings, source: ScriptedSource, script: Script
 ) -> None:
     once = replace(settings, once=True)
-    sync_once(once, source, spark)
-    states = sync_once(replace(once, exclude=(LINES,)), source, spark)
+    sync_once(once, source)
+    states = sync_once(replace(once, exclude=(LINES,)), source)
     assert states == {ORDERS: TableState.LIVE, LINES: TableState.REMOVED}
     script.transaction([Insert(LINES, {"id": 1, "at": None})])
     with pytest.raises(DefiniteError, match=r"shop\.lines is removed"):
-        rows(spark, settings.lake, LINES)
-    assert set(sync_once(once, source, spark).values()) == {TableState.LIVE}
-    assert_equal(spark, settings.lake, script)
+        rows(settings.lake, LINES)
+    assert set(sync_once(once, source).values()) == {TableState.LIVE}
+    assert_equal(settings.lake, script)
 
 
 def test_an_older_cut_of_a_table_that_was_removed_and_built_again_says_that_its_version_is_gone(
@@ -289,20 +297,20 @@ def test_an_older_cut_of_a_table_that_was_removed_and_built_again_says_that_its_
     script.transaction([Delete(ORDERS, (1,)), Insert(LINES, {"id": 1, "at": None})])
     sync_once(once, source, spark)
     older = source.format(source.now())
-    lines = rows(spark, settings.lake, LINES, as_of=older)
+    lines = rows(settings.lake, LINES, spark, as_of=older)
     shutil.rmtree(settings.lake / "shop" / "orders")
     for number in (2, 3):
         script.transaction([Delete(ORDERS, (number,)), Insert(LINES, {"id": number, "at": None})])
         sync_once(once, source, spark)
-    assert_equal(spark, settings.lake, script)
+    assert_equal(settings.lake, script, spark=spark)
     with pytest.raises(DefiniteError, match=r"version of table shop\.orders that this cut names is gone") as caught:
-        rows(spark, settings.lake, ORDERS, as_of=older)
+        rows(settings.lake, ORDERS, spark, as_of=older)
     assert "read a later cut" in str(caught.value.hint)
-    assert rows(spark, settings.lake, LINES, as_of=older) == lines
+    assert rows(settings.lake, LINES, spark, as_of=older) == lines
 
 
 def test_killed_in_the_snapshot_and_between_two_publishes_the_lake_equals_the_script(
-    settings: ConnectorSettings, script: Script, spark: SparkSession
+    settings: ConnectorSettings, script: Script
 ) -> None:
     """In processes that import no particular database and no particular lake, as the last one says itself."""
     script.transaction([Insert(LINES, {"id": 1, "at": None})])
@@ -313,7 +321,7 @@ def test_killed_in_the_snapshot_and_between_two_publishes_the_lake_equals_the_sc
     script.transaction([Delete(ORDERS, (2,)), Insert(LINES, {"id": 2, "at": None})])
     ended = _sync(settings, script)
     assert (ended.returncode, ended.stdout) == (0, "particular modules: []\n")
-    assert_equal(spark, settings.lake, script)
+    assert_equal(settings.lake, script)
 
 
 def _sync(settings: ConnectorSettings, script: Script, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -120,6 +120,21 @@ def test_a_copy_of_some_rows_that_is_stopped_before_it_began_leaves_the_table_as
     assert steps(settings.lake) == [CopyStep.PAUSED, CopyStep.STARTED, CopyStep.ABORTED]
 
 
+def test_a_stop_does_not_mean_what_is_asked_for_after_it(
+    script: Script, source: DisturbedSource, settings: ConnectorSettings
+) -> None:
+    """Also where no one ran meanwhile, and all of it is taken up together."""
+    once = replace(settings, once=True)
+    assert sync_once(once, source) == {ORDERS: TableState.LIVE}
+    tailrace.signal(settings.lake, "execute-snapshot", ALL, id="before")
+    tailrace.signal(settings.lake, "stop-snapshot", id="stop")
+    tailrace.signal(settings.lake, "execute-snapshot", ALL, id="after")
+    assert sync_once(once, source) == {ORDERS: TableState.LIVE}
+    ended = [state(settings.lake, id_) for id_ in ("before", "stop", "after")]
+    assert ended == [SignalState.STOPPED, SignalState.DONE, SignalState.DONE]
+    assert rows(settings.lake) == script.state(ORDERS)
+
+
 def test_a_copy_of_all_rows_that_is_stopped_in_the_middle_is_an_error_until_it_is_copied_again(
     script: Script, source: DisturbedSource, settings: ConnectorSettings
 ) -> None:

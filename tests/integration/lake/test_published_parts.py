@@ -13,6 +13,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 from demo.compare import compare_tables
+from demo.embedded import EmbeddedPostgres
 from pyspark.sql import SparkSession
 from tests.integration.lake.equality import assert_equal, execute
 from tests.running import sync_once
@@ -150,6 +151,13 @@ create or replace view sent.g as select id, v, twice, more from g;
 """
 
 
+@pytest.fixture
+def sends_generated(postgres: EmbeddedPostgres) -> None:
+    if postgres.version < 18:
+        pytest.skip("generated columns are sent since Postgres 18")
+
+
+@pytest.mark.usefixtures("sends_generated")
 @pytest.mark.parametrize("publication", ["theirs", pytest.param(None, marks=pytest.mark.proof)])
 def test_generated_columns_are_copied_where_the_publication_sends_them(
     database: str, settings: ConnectorSettings, publication: str | None
@@ -169,6 +177,7 @@ def test_generated_columns_are_copied_where_the_publication_sends_them(
     assert len(list((settings.lake / "public" / "g" / "_delta_log").glob("*.json"))) == cuts
 
 
+@pytest.mark.usefixtures("sends_generated")
 @pytest.mark.proof
 def test_generated_columns_come_and_go_with_the_option(database: str, settings: ConnectorSettings) -> None:
     execute(database, GENERATED)

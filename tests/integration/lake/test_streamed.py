@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from demo.embedded import EmbeddedPostgres
 from tests.integration.lake.equality import assert_equal
+from tests.postgres import streaming_at_once
 from tests.running import sync_once
 
 from tailrace.model.table_state import TableState
@@ -17,7 +18,6 @@ from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
 from tailrace.source.postgres.source import PostgresSource
 
-AT_ONCE = "?options=-c%20logical_decoding_work_mem%3D64kB%20-c%20debug_logical_replication_streaming%3Dimmediate"
 TABLES = ["public.a", "public.b"]
 LIVE = dict.fromkeys(TABLES, TableState.LIVE)
 
@@ -25,7 +25,7 @@ LIVE = dict.fromkeys(TABLES, TableState.LIVE)
 def test_the_lake_equals_the_source_while_a_streamed_transaction_changes_rows_and_definitions(
     database: str, tmp_path: Path
 ) -> None:
-    source = source_of(f"{database}{AT_ONCE}")
+    source = source_of(streaming_at_once(database))
     settings = ConnectorSettings(tmp_path / "lake", once=True)
     with psycopg.connect(database, autocommit=True) as conn, psycopg.connect(database) as other:
         conn.execute("create table a (id int primary key, v text); create table b (id int primary key, v text)")
@@ -69,12 +69,12 @@ def prepare(conn: psycopg.Connection, gid: str, statements: str) -> None:
     conn.execute(f"begin; {statements}; prepare transaction '{gid}'")
 
 
-@pytest.mark.parametrize("at_once", ["", AT_ONCE], ids=["whole", "streamed"])
+@pytest.mark.parametrize("at_once", [False, True], ids=["whole", "streamed"])
 def test_the_lake_equals_the_source_before_and_after_prepared_transactions_end(
-    two_phase: EmbeddedPostgres, tmp_path: Path, at_once: str
+    two_phase: EmbeddedPostgres, tmp_path: Path, at_once: bool
 ) -> None:
-    database = two_phase.create_database(f"prepared_{bool(at_once)}".lower())
-    source = PostgresSource(f"{database}{at_once}", stream={"two_phase": True})
+    database = two_phase.create_database(f"prepared_{at_once}".lower())
+    source = PostgresSource(streaming_at_once(database) if at_once else database, stream={"two_phase": True})
     settings = ConnectorSettings(tmp_path / "lake", once=True)
     with psycopg.connect(database, autocommit=True) as conn:
         conn.execute("create table a (id int primary key, v text); create table b (id int primary key, v text)")

@@ -16,6 +16,7 @@ from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.snapshot import windows
 from tailrace.source.kinds import source_of
+from tailrace.spark import sharing
 
 ORDERS = TableId("public", "orders")
 ROWS = 600
@@ -46,8 +47,9 @@ def test_windows_on_executors_under_load_equal_the_source(
     database: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows move between keys and leave their large columns out meanwhile."""
+    monkeypatch.setattr(sharing, "THREADS_MAX", 0)
     monkeypatch.setattr(windows, "HERE_ROWS_MAX", 10)
-    monkeypatch.setattr(_growing, "EXECUTORS_ROWS_MIN", 10)
+    monkeypatch.setattr(_growing, "SHARED_ROWS_MIN", 10)
     monkeypatch.setattr(_growing, "PORTION_BYTES_MIN", 1)
     execute(database, SETUP)
     settings = ConnectorSettings(

@@ -21,18 +21,25 @@ from tailrace.snapshot.windows import (
 )
 from tailrace.source.kinds import source_of
 from tailrace.source.postgres import _copy_out
+from tailrace.spark import sharing
 from tailrace.spark.session import LazySession
 
 ROWS = 2 * SPARK_ROWS_MIN
 
 
-def test_a_state_of_the_source_is_not_held_until_spark_has_started(database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads_max", [0, 64])
+def test_a_state_of_the_source_is_not_held_until_spark_has_started(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads_max: int
+) -> None:
+    """Nor is it started at all where threads read as well as its executors would."""
+    monkeypatch.setattr(sharing, "THREADS_MAX", threads_max)
     execute(database, f"create table t as select n as id from generate_series(1, {ROWS}) n")
     execute(database, "alter table t add primary key (id); analyze t")
     source, table = source_of(database), TableId("public", "t")
-    has_started = threading.Event()
+    starting, has_started = threading.Event(), threading.Event()
 
     def start() -> SparkSession:
+        starting.set()
         has_started.wait(10)
         raise TransientError("nothing needs it")
 
@@ -40,6 +47,7 @@ def test_a_state_of_the_source_is_not_held_until_spark_has_started(database: str
     try:
         group = reader.read([Wanted(table, (None, [str(ROWS)]), None)])
         assert not has_started.is_set()
+        assert starting.wait(0 if threads_max else 10) == (threads_max == 0)
     finally:
         has_started.set()
     assert group.tables[table].rows == ROWS

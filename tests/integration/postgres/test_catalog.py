@@ -236,10 +236,14 @@ def test_a_table_without_a_column_to_copy_is_refused(conn: psycopg.Connection) -
     assert problem.message == "table public.t has no columns that can be copied"
 
 
-def test_columns_that_differ_only_in_case_are_a_problem(conn: psycopg.Connection) -> None:
-    conn.execute('create table t (id int primary key, "Id" int)')
-    (problem,) = problems(described(conn))
-    assert problem.message == "columns id and Id of table public.t differ only in case"
+def test_of_columns_that_differ_only_in_case_the_later_ones_have_their_numbers_in_the_lake(
+    conn: psycopg.Connection,
+) -> None:
+    conn.execute('create table t ("Id" int, id int, a int, "A" int generated always as (1) stored, primary key (id))')
+    assert problems(described(conn)) == []
+    schema = schema_of(described(conn))
+    assert (schema.names, schema.key) == (("Id", "id_2", "a"), ("id_2",))
+    assert [column.in_source for column in schema.columns] == ["Id", "id", "a"]
 
 
 def test_a_column_named_like_one_of_ours_is_a_problem(conn: psycopg.Connection) -> None:

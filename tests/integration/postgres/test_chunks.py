@@ -37,7 +37,9 @@ def copy(dsn: str, info: TableInfo, snapshot: str, bytes_max: int = 1 << 30) -> 
     """The whole table, chunk by chunk."""
     schema = schema_of(info)
     planned = pickle.loads(pickle.dumps(chunks.plan(info, bytes_max)))
-    batches = [batch for chunk in planned for batch in chunks.read(dsn, snapshot, chunk, schema)]
+    batches = [
+        batch for chunk in planned for batch in chunks.read(_connection.IdleConnections(dsn), snapshot, chunk, schema)
+    ]
     return pa.Table.from_batches(batches, schema=row_schema(schema))
 
 
@@ -75,6 +77,31 @@ def test_null_and_empty_string_stay_apart_in_a_table_of_one_column(conn: psycopg
     assert copied.column("v").to_pylist() == [None, "", '""', "\n", "\r\n", "\\.", None, ",", "\\N"]
 
 
+def test_what_the_server_escapes_comes_as_it_was(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (id int primary key, a text, b bytea, c text[])")
+    tricky = [
+        "\\",
+        "\\\\",
+        "\\n",
+        "\\\n",
+        "\t\\t",
+        "\b\f\n\r\t\v",
+        "ends \\",
+        "\\ begins",
+        "\\N",
+        "",
+        "\x01\x7f",
+        "é\\é",
+    ]
+    rows = [(number, text, text.encode(), [text, None, text]) for number, text in enumerate(tricky)]
+    with conn.cursor() as cursor:
+        cursor.executemany("insert into t values (%s, %s, %s, %s)", [*rows, (len(rows), None, None, None)])
+    with exported(dsn) as snapshot:
+        copied = copy(dsn, described(conn, "t"), snapshot)
+    found = [tuple(row.values()) for row in copied.to_pylist()]
+    assert sorted(found) == [*rows, (len(rows), None, None, None)]
+
+
 def test_rows_larger_than_the_buffer_come_whole(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,19 +125,18 @@ def test_libpq_and_the_bare_socket_bring_the_same_rows(conn: psycopg.Connection)
         """create function told(i int) returns int language plpgsql as
         $$begin if i % 1000 = 0 then raise notice E'row\\nd %', i; end if; return i; end$$"""
     )
-    rows = "select null, told(i), repeat(E'\\nd', i % 7), i % 3 from generate_series(1, 20000) i"
-    statement = f"copy ({rows}) to stdout (format csv)".encode()
+    rows = "select '', told(i), repeat(E'\\nd', i % 7), i % 3 from generate_series(1, 20000) i"
     found = []
     for read in (_copy_out._by_libpq, _copy_out._past_libpq):
-        portions = [(bytes(portion), count) for portion, count in read(conn, statement)]
-        lines = b"".join(portion for portion, _ in portions).replace(b"\n     ,", b"\n,").lstrip(b" ")
+        portions = [(bytes(each.text), each.rows) for each in read(conn, f"copy ({rows}) to stdout".encode())]
+        lines = b"".join(text for text, _ in portions).replace(b"\n     \t", b"\n\t").lstrip(b" ")
         found.append((lines, sum(count for _, count in portions)))
     assert found[0] == found[1]
     assert conn.execute("select 1").fetchone() == (1,), "libpq is where it was"
 
 
 def test_an_error_among_the_rows_is_the_drivers(conn: psycopg.Connection) -> None:
-    statement = b"copy (select null, 1 / (9999 - i) from generate_series(1, 20000) i) to stdout (format csv)"
+    statement = b"copy (select '', 1 / (9999 - i) from generate_series(1, 20000) i) to stdout"
     for read in (_copy_out._by_libpq, _copy_out._past_libpq):
         with pytest.raises(psycopg.errors.DivisionByZero, match="division by zero") as caught:
             list(read(conn, statement))
@@ -120,9 +146,9 @@ def test_an_error_among_the_rows_is_the_drivers(conn: psycopg.Connection) -> Non
 
 def test_a_connection_that_is_ended_among_the_rows_is_an_error(conn: psycopg.Connection, dsn: str) -> None:
     ended = "pg_terminate_backend(pg_backend_pid())"
-    statement = f"copy (select null, case when i = 9999 then {ended} end from generate_series(1, 20000) i) to stdout"
+    statement = f"copy (select '', case when i = 9999 then {ended} end from generate_series(1, 20000) i) to stdout"
     with _connection.connect(dsn) as other, pytest.raises(psycopg.OperationalError):
-        list(_copy_out._past_libpq(other, f"{statement} (format csv)".encode()))
+        list(_copy_out._past_libpq(other, statement.encode()))
 
 
 def test_a_table_with_large_values_is_cut_by_its_whole_size(conn: psycopg.Connection) -> None:

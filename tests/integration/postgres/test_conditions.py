@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import psycopg
 import pyarrow as pa
 import pytest
@@ -82,3 +84,40 @@ def test_what_is_no_condition_and_what_writes_is_refused_with_the_table_named(
     assert conn.execute("select count(*) from x").fetchone() == (0,)
     assert conn.execute("select last_value, is_called from s").fetchone() == (1, False)
     assert conn.execute("select count(*) from t").fetchone() == (20,)
+
+
+@pytest.mark.parametrize("condition", ["open_now(id)", "id in (select id from openings) and not open_now(-id)"])
+def test_a_row_that_a_condition_chooses_is_printed_like_any_other(
+    conn: psycopg.Connection, source: PostgresSource, condition: str
+) -> None:
+    conn.execute("create type kinds as (kind regtype, by regproc)")
+    conn.execute('create table t (id int primary key, named regclass, "c0" regtype[], c1 kinds, c2 text)')
+    conn.execute("create table openings (id int); insert into openings select generate_series(2, 50)")
+    conn.execute(
+        "create function open_now(int) returns boolean language plpgsql stable as "
+        "$$ begin return exists (select from openings where id = $1); end $$"
+    )
+    conn.execute(
+        "insert into t select n, 'openings', '{int,kinds}', '(kinds,open_now)', 'text' from generate_series(1, 50) n"
+    )
+    table = described(source)
+    with source.window() as point:
+        whole = source.chunks(table, 1 << 30)
+        all_rows = read(source, point, table, whole)
+        chosen = read(source, point, table, [source.filtered(chunk, condition) for chunk in whole])
+    assert chosen.num_rows == 49
+    assert chosen.sort_by("id").equals(all_rows.slice(1).combine_chunks())
+    assert all_rows.slice(0, 1).to_pylist()[0]["named"] == "public.openings"
+
+
+def test_a_condition_on_a_table_without_columns_counts_its_rows(
+    conn: psycopg.Connection, source: PostgresSource
+) -> None:
+    conn.execute("create table t (id int primary key)")
+    conn.execute("insert into t select generate_series(1, 3)")
+    table = described(source)
+    bare = replace(table, schema=replace(table.schema, columns=(), key=()))
+    with source.window() as point:
+        kept = [source.filtered(chunk, "id > 1") for chunk in source.chunks(table, 1 << 30)]
+        batches = [batch for chunk in kept for batch in source.read_chunk(point, chunk, bare.schema)]
+    assert sum(batch.num_rows for batch in batches) == 2

@@ -116,6 +116,10 @@ PARTITIONS_HARMLESS = {
 }
 PARTITIONS_DOUBTFUL = {
     "emptied": ("truncate t1", "emptied"),
+    "made, filled and emptied": (
+        "create table t3 partition of t for values from (20) to (30); insert into t values (25, 25); truncate t3",
+        "emptied",
+    ),
     "emptied and filled": ("truncate t1; insert into t1 values (1, 1)", "emptied"),
     "attached": (
         "create table t3 (like t including all); insert into t3 values (20, 20); "

@@ -18,7 +18,8 @@ from tests.integration.postgres.reading import described, numbers, read, walk
 from tailrace.errors import DefiniteError, ResyncError, TransientError
 from tailrace.model.table import TableId
 from tailrace.source.postgres._chunks import reader
-from tailrace.source.postgres._keys import SCAN_ROWS_MAX, boundaries
+from tailrace.source.postgres._connection import IdleConnections
+from tailrace.source.postgres._keys import SCAN_ROWS_MAX, STEPS_MAX, boundaries, place
 from tailrace.source.postgres.source import PostgresSource
 
 T = TableId("public", "t")
@@ -134,7 +135,7 @@ def test_the_chunks_of_any_key_are_the_table_and_hold_each_row_once(
     @given(
         keys=st.lists(st.tuples(*(KINDS[name][1] for name in columns)), min_size=1, max_size=60),
         rows=st.integers(1, 50),
-        count=st.integers(1, 4),
+        count=st.sampled_from([1, 2, 4, STEPS_MAX + 1]),
     )
     def check(keys: list[Any], rows: int, count: int) -> None:
         conn.execute("delete from t")
@@ -157,10 +158,13 @@ def test_a_key_is_read_in_the_order_of_its_index_with_that_index_alone(
         assert source.last_key(point, table) == ["200", "0"]
         chunks = source.key_chunks(point, table, (["3", "50"], ["200", "0"]), 1000, 5)
         assert [chunk.upto for chunk in chunks] == [[str(b), "50"] for b in (13, 23, 33, 43, 53)]
-    query = boundaries(chunks[0].order, (["3", "50"], ["200", "0"]), 1000, 5)
-    plan = conn.execute(sql.SQL("explain {}").format(query)).fetchall()
-    assert "Index Only Scan using t_pkey" in str(plan)
-    assert "Sort Key: t." not in str(plan)
+        more = source.key_chunks(point, table, (["3", "50"], ["200", "0"]), 1000, STEPS_MAX + 1)
+        assert [chunk.upto for chunk in more[:5]] == [chunk.upto for chunk in chunks]
+    order, between = chunks[0].order, (["3", "50"], ["200", "0"])
+    for query in (place(order, between, "", 999), boundaries(order, between, 1000, STEPS_MAX + 1)):
+        plan = conn.execute(sql.SQL("explain {}").format(query)).fetchall()
+        assert "Index Only Scan using t_pkey" in str(plan)
+        assert "Sort Key: t." not in str(plan)
 
 
 @pytest.mark.parametrize("first", ["md5((n / 3)::text)::uuid", "7"], ids=["many", "one"])
@@ -382,7 +386,7 @@ def test_a_partition_attached_while_a_chunk_is_read_makes_it_worth_another_try(
     conn.execute("drop table t_rest")  # A reader would hold up the attaching, which looks into the default partition.
     reading = ExitStack()
     with source.window() as point, pytest.raises(TransientError, match="was rewritten"), reading:
-        attach_while_reading(conn, reading.enter_context(reader(dsn, point.token, T, T)))
+        attach_while_reading(conn, reading.enter_context(reader(IdleConnections(dsn), point.token, T, T)))
     assert numbers(walk(source, described(source), 50, 3))[-1] == 1000
 
 

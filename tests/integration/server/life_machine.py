@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.integration.lake.equality import assert_equal, execute
 from tests.postgres import wait_until
+from tests.running import captures
 from tests.serving import Process, config_for, process
 
 from tailrace.lake.home import LakeHome
@@ -176,10 +177,8 @@ class LifeMachine(RuleBasedStateMachine):
     def kill_a_capture(self) -> None:
         # Counted also where none runs: what is drawn next must not depend on that.
         self.kills += 1
-        children = psutil.Process(self.server.process.pid).children(recursive=True)
-        captures = [each.pid for each in children if "tailrace.connector.capture" in _command(each)]
-        for pid in captures[:1]:
-            os.kill(pid, signal.SIGKILL)
+        for each in captures(self.server.process.pid)[:1]:
+            os.kill(each.pid, signal.SIGKILL)
 
     @rule()
     def kill_the_server(self) -> None:
@@ -258,13 +257,6 @@ def wal_end(dsn: str) -> int:
     with psycopg.connect(dsn) as conn:
         (found,) = conn.execute("select pg_current_wal_insert_lsn() - '0/0'").fetchone() or (0,)
     return int(found)
-
-
-def _command(child: psutil.Process) -> str:
-    try:
-        return " ".join(child.cmdline())
-    except psutil.Error:
-        return ""
 
 
 def _is_level(lake: Path, rows: int) -> bool:

@@ -185,7 +185,7 @@ def test_a_put_makes_or_changes_and_of_two_editors_one_gets_a_conflict(server: S
     now = server.ask("GET", "/connectors/odd name %/config")
     assert "readers.max" not in now
     assert now["snapshot.mode"] == "initial"
-    assert server.supervisor.lake_home("odd name %").path.name == "odd%20name%20%25"
+    assert server.supervisor.lake_home("odd name %").path.name == "odd~20name~20~25"
 
 
 def test_another_choice_of_tables_copies_the_new_ones_and_removes_those_that_are_left_out(

@@ -13,6 +13,7 @@ import pytest
 from demo.embedded import EmbeddedPostgres
 from tests.integration.lake.equality import assert_equal, execute
 from tests.postgres import wait_until
+from tests.running import captures
 from tests.serving import config_for, process, serving
 
 import tailrace
@@ -27,15 +28,6 @@ def published(lake: Path) -> int:
     return len(tailrace.arrow(lake, "public.t", published=True)) if LakeHome(lake).cuts.newest() else -1
 
 
-def captures(pid: int) -> list[int]:
-    """The capture processes of a server."""
-    return [
-        each.pid
-        for each in psutil.Process(pid).children(recursive=True)
-        if "tailrace.connector.capture" in " ".join(each.cmdline())
-    ]
-
-
 def test_a_server_that_is_killed_comes_back_with_all_its_connectors(database: str, tmp_path: Path) -> None:
     """Its state is in the source's Postgres here, as it may be."""
     home, lake = tmp_path / "home", tmp_path / "home" / "lakes" / "runs"
@@ -48,11 +40,11 @@ def test_a_server_that_is_killed_comes_back_with_all_its_connectors(database: st
         first.ask("PUT", "/connectors/stopped/stop", status=204)
         wait_until(lambda: published(lake) == 1, 60)
         # A capture that dies is started again, and no one else notices.
-        victim = captures(first.process.pid)[0]
+        victim = captures(first.process.pid)[0].pid
         os.kill(victim, signal.SIGKILL)
         execute(database, "insert into t values (2)")
         wait_until(lambda: published(lake) == 2, 60)
-        alone = captures(first.process.pid)
+        alone = [each.pid for each in psutil.Process(first.process.pid).children(recursive=True)]
         os.kill(first.process.pid, signal.SIGKILL)
         first.process.wait()
         wait_until(lambda: not any(map(psutil.pid_exists, alone)), 30)

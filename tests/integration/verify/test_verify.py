@@ -20,10 +20,12 @@ from typer.testing import CliRunner
 from tailrace.cli.main import app
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
+from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, VerifySettings
 from tailrace.source.kinds import source_of
+from tailrace.verify._catching_up import CatchingUp
 from tailrace.verify.report import Difference, Report, Verdict
 from tailrace.verify.verification import Verification
 
@@ -148,6 +150,28 @@ def test_what_cannot_be_compared_says_why_and_the_command_exits_with_1_or_2(
     assert [each["key"] for each in table["keys"]] == [{"id": "28"}, {"id": "29"}]
     wrong = CliRunner().invoke(app, ["verify", database, str(tmp_path / "no lake")])
     assert wrong.exit_code == 2
+
+
+def test_what_sync_was_told_and_verify_was_not_stays_as_it_is_at_the_source(
+    database: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    lake = tmp_path / "lake"
+    execute(
+        database,
+        "create table orders (id int primary key); insert into orders values (1);"
+        "create table signals (id text primary key, type text, data text)",
+    )
+    settings = ConnectorSettings(lake, once=True, signal_table="public.signals")
+    sync_once(settings, source_of(database, signal_table="public.signals"), spark)
+    with psycopg.connect(database, autocommit=True) as conn:
+        query = "select prrelid::regclass::text, xmin::text from pg_publication_rel order by 1"
+        sent = conn.execute(query).fetchall()
+        conn.execute("insert into orders values (2); insert into signals values ('s', 'log', '{}')")
+        CatchingUp(LakeHome.find(lake), source_of(database), spark, lambda event: None).to_the_present()
+        assert conn.execute(query).fetchall() == sent
+    assert [name for name, _ in sent] == ["orders", "signals"]
+    log = LogReader(LakeHome(lake).log)
+    assert len(log.relations(0, log.head.seq)) == 2, "both tables' changes have come"
 
 
 @pytest.mark.timeout(400)

@@ -7,18 +7,33 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.changes.window_model import Op, Search, Source, World
-from tests.unit.changes.window_rules import NaiveWindows, PaperWindows, TrustingWindows, Windows
+from tests.unit.changes.window_rules import (
+    ForgetfulWindows,
+    NaiveWindows,
+    PaperWindows,
+    SubWindows,
+    TrustingWindows,
+    Windows,
+)
 
 BOTH = frozenset({(1, ("a", "A")), (2, ("b", "B"))})
 
 WORLDS: dict[str, tuple[tuple[Op, ...], ...]] = {
-    "updates without the large value": ((("update", 1),), (("update", 2),), (("rewrite", 1),)),
+    "updates without the large value": (
+        (("savepoint", 1), ("update", 1), ("release", 1)),
+        (("savepoint", 1), ("rewrite", 1), ("rollback", 1), ("update", 2)),
+        (("savepoint", 1), ("delete", 1), ("rollback", 1), ("savepoint", 2), ("rewrite", 1), ("release", 2)),
+    ),
     "a row that is deleted and inserted again": ((("delete", 1),), (("insert", 1), ("update", 1)), (("update", 2),)),
     "a row that moves to the key of a deleted one": ((("delete", 2),), (("move", 1, 2),), (("insert", 1),)),
     "a row that moves past the end and back": ((("move", 1, 3),), (("update", 3),), (("move", 3, 1),)),
     "a row that moves into what was read": ((("delete", 1),), (("move", 2, 1),), (("update", 1),)),
     "rows that change places": ((("move", 1, 3), ("move", 2, 1), ("move", 3, 2)), (("update", 1),), (("delete", 2),)),
-    "a truncate": ((("update", 1),), (("truncate",), ("insert", 2)), (("update", 2),)),
+    "a truncate": (
+        (("savepoint", 1), ("truncate",), ("rollback", 1), ("update", 1)),
+        (("savepoint", 1), ("truncate",), ("savepoint", 2), ("insert", 1), ("rollback", 2), ("insert", 2)),
+        (("update", 2),),
+    ),
 }
 ON_A_STANDBY: dict[str, tuple[tuple[Op, ...], ...]] = {
     "a row that comes and goes": ((("delete", 1),), (("insert", 1),), (("delete", 1),)),
@@ -49,7 +64,16 @@ def test_a_window_that_drops_what_was_changed_while_it_was_open_leaves_wrong_row
     assert "a deleted row is there" in deletes.faults(at_end=True)
 
 
-@pytest.mark.parametrize("name", WORLDS)
+def test_sub_transactions_are_seen_with_their_transaction_and_those_rolled_back_never() -> None:
+    """A state need not list them, so a change must not be judged by the number that it carries."""
+    world = Source(World(BOTH, WORLDS["updates without the large value"]))
+    assert Search(world, SubWindows()).faults(at_end=True).keys() == {"a row is stale"}
+    assert "a row is stale" in Search(world, ForgetfulWindows()).faults(at_end=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["updates without the large value", "a row that moves into what was read", "a truncate"]
+)
 def test_watermarks_bound_a_window_and_its_state_says_what_it_shows(name: str) -> None:
     search = Search(Source(World(BOTH, WORLDS[name], has_watermarks=True)), Windows())
     assert search.faults() == {}

@@ -5,6 +5,9 @@ after that other is shown. Beside it the copy takes its steps: begin, follow the
 lose it in a crash. Every state of this world that any order of steps leads to is visited once, and what the lake shows
 in it is compared with the source as of the lake's own transaction.
 
+A transaction may have sub-transactions. The log has all that they changed, each change under the number of its own,
+and says at the end which were rolled back. What shows a transaction shows all of its sub-transactions that were not.
+
 The source and the lake are dictionaries here. How rows and changes are put together is asked of `window_rules`.
 """
 
@@ -23,7 +26,9 @@ Values = tuple[str, str]
 Rows = frozenset[tuple[int, Values]]
 Keys = frozenset[int]
 Op = tuple[str, *tuple[int, ...]]
-"""What to do with the row of a key, if it is there: `("move", 1, 2)`."""
+"""What to do with the row of a key, if it is there: `("move", 1, 2)`. Or a sub-transaction: `("savepoint", 1)`, and
+later `("release", 1)` or `("rollback", 1)`."""
+BRACKETS = ("savepoint", "release", "rollback")
 
 
 class Change(NamedTuple):
@@ -34,10 +39,14 @@ class Change(NamedTuple):
     values: Values | None = None
     is_partial: bool = False
     moved_from: int | None = None
+    sub: int = 0
+    """The sub-transaction that made it; 0 for the transaction itself."""
 
 
+ABORT = "a"
+"""The `op` of what is no change: the sub-transaction that it names was rolled back."""
 Changes = tuple[Change, ...]
-"""Of one transaction."""
+"""Of one transaction, as they were logged."""
 
 
 class World(NamedTuple):
@@ -110,11 +119,24 @@ class Rules(Protocol):
 @cache
 def performed(rows: Rows, transaction: tuple[Op, ...], name: int) -> tuple[Rows, Changes]:
     """The rows after a transaction, and its changes. No two transactions write the same value."""
-    held, changes = dict(rows), []
+    held, changes = dict(rows), list[Change]()
+    begun: list[tuple[int, dict[int, Values]]] = []
+    """Sub-transactions, and the rows when each began. Those in another that is rolled back are, too."""
+    released: set[int] = set()
     for number, (kind, *keys) in enumerate(transaction):
         key = keys[0] if keys else 0
         new = f"{name}.{number}"
-        if kind == "truncate":
+        before = len(changes)
+        if kind == "savepoint":
+            begun.append((key, dict(held)))
+        elif kind == "release":
+            released.add(key)
+        elif kind == "rollback":
+            at = [sub for sub, _ in begun].index(key)
+            held = begun[at][1]
+            changes += [Change(ABORT, sub) for sub, _ in begun[at:]]
+            del begun[at:]
+        elif kind == "truncate":
             held = {}
             changes.append(Change("t", 0))
         elif kind == "insert" and key not in held:
@@ -128,7 +150,28 @@ def performed(rows: Rows, transaction: tuple[Op, ...], name: int) -> tuple[Rows,
         elif kind == "move" and key in held and keys[1] not in held:
             held[keys[1]] = (new, held.pop(key)[1])
             changes.append(Change("u", keys[1], held[keys[1]], is_partial=True, moved_from=key))
+        inside = [0, *(sub for sub, _ in begun if sub not in released)]
+        changes[before:] = [change._replace(sub=inside[-1]) for change in changes[before:]]
     return frozenset(held.items()), tuple(changes)
+
+
+def lasting(changes: Changes) -> Changes:
+    """Without those of sub-transactions that were rolled back, as the log is played back."""
+    gone = {change.key for change in changes if change.op == ABORT}
+    return tuple(change for change in changes if change.op != ABORT and change.sub not in gone)
+
+
+def lasting_ops(transaction: tuple[Op, ...]) -> list[Op]:
+    found: list[Op] = []
+    begun: dict[int, int] = {}
+    for op in transaction:
+        if op[0] == "savepoint":
+            begun[op[1]] = len(found)
+        elif op[0] == "rollback":
+            del found[begun[op[1]] :]
+        elif op[0] not in BRACKETS:
+            found.append(op)
+    return found
 
 
 def replayed(rows: Rows, changes: Iterable[Change]) -> Rows:
@@ -158,7 +201,7 @@ class Source:
 
     def view(self, log: tuple[int, ...], shown: frozenset[int]) -> Rows:
         _, changes = self.history(log)
-        parts = (part for number, part in zip(log, changes, strict=True) if number in shown)
+        parts = (lasting(part) for number, part in zip(log, changes, strict=True) if number in shown)
         return replayed(self.world.rows, (change for part in parts for change in part))
 
     def can_commit(self, number: int, state: State) -> bool:
@@ -186,7 +229,8 @@ def _history(world: World, log: tuple[int, ...]) -> tuple[tuple[Rows, ...], tupl
 
 
 def _meet(world: World, one: int, other: int) -> bool:
-    ops = [world.transactions[each] for each in (one, other)]
+    # A sub-transaction that is rolled back gives back its locks.
+    ops = [lasting_ops(world.transactions[each]) for each in (one, other)]
     if any(op == ("truncate",) for each in ops for op in each):
         return True
     mine, theirs = ({key for op in each for key in op[1:]} for each in ops)

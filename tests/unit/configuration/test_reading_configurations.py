@@ -17,7 +17,14 @@ from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Wa
 SERVER = {"database.hostname": "127.0.0.1", "database.user": "ann", "database.dbname": "shop"}
 SHOP = {"name": "shop", "lake.path": "lake"} | SERVER
 
-NOT_FOR_A_FILE = {"once", "batch_bytes_max", "chunk_bytes_max", "tables_in_parallel", "look_at_tables_seconds"}
+NOT_FOR_A_FILE = {
+    "is_guest",
+    "once",
+    "batch_bytes_max",
+    "chunk_bytes_max",
+    "tables_in_parallel",
+    "look_at_tables_seconds",
+}
 """`--once` is an option of the command; the others are our own business."""
 
 MAPPED: list[tuple[dict[str, str], dict[str, Any]]] = [

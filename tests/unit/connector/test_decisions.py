@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.connector._decisions import Found, decide, decide_unsent, failed, resynced
-from tailrace.errors import DefiniteError, ResyncError
+from tailrace.connector._decisions import Found, asked, became_live, decide, decide_unsent, failed, resynced
+from tailrace.errors import DefiniteError, ResyncError, TextKeyError
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
+from tailrace.model.text_key import TextKey
 from tailrace.source.door import Problem, SourceTable
 
 T = TableId("public", "t")
@@ -125,3 +126,15 @@ def test_a_live_table_without_a_definition_is_copied_again() -> None:
 def test_an_error_that_only_a_copy_helps_against_leads_to_one() -> None:
     after = failed(T, LIVE, ResyncError.of(T, "the log is gone"))
     assert (after.state, after.copy, after.reason) == (TableState.RESYNCING, 2, "the log is gone")
+
+
+def test_a_key_that_has_to_be_text_is_text_in_every_later_copy_and_is_not_copied_for_ever() -> None:
+    found = TextKeyError.found(T, "a value", 7, [2])
+    text = failed(T, LIVE, found)
+    assert (text.state, text.reason, text.text_key) == (TableState.RESYNCING, "a value", TextKey(7, (2,), "a value"))
+    for later in (became_live(text, 7), resynced(text, "why"), failed(T, text, ResyncError.of(T, "moved"))):
+        assert later.text_key == text.text_key
+    assert failed(T, text, TextKeyError.found(T, "other", 7, [2, 3])).text_key == TextKey(7, (2, 3), "a value")
+    assert failed(T, text, found).state is TableState.ERRORED
+    assert failed(T, text, TextKeyError.found(T, "another table", 8, [2])).text_key == TextKey(8, (2,), "another table")
+    assert asked(text).text_key is None

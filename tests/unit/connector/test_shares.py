@@ -84,6 +84,7 @@ def new_table(home: LakeHome, table: TableId) -> LiveTable:
         spark=LazySession(lambda: pytest.fail("no Spark is needed")),
         decode=source.decode,
         why_copy=source.why_copy,
+        why_part=source.why_part,
         seq=0,
         standing=CutTable(version, 1, 0),
         durable=version,

@@ -35,7 +35,9 @@ import sys
 from pathlib import Path
 from tailrace.connector._signals import SignalDesk
 from tailrace.lake.home import LakeHome
-desk = SignalDesk(LakeHome.find(Path(sys.argv[1])), Path(sys.argv[2]), None, None)
+from tailrace.settings import ConnectorSettings
+lake, file = map(Path, sys.argv[1:])
+desk = SignalDesk(LakeHome.find(lake), ConnectorSettings(lake, signal_file=file), None)
 print(*(each.id for each in desk.take(None)))
 desk.close()
 """
@@ -49,8 +51,12 @@ def home(tmp_path: Path) -> LakeHome:
 
 
 @contextmanager
-def desk_of(home: LakeHome, file: Path | None = None, table: TableId | None = None) -> Iterator[SignalDesk]:
-    with closing(SignalDesk(home, file, table, ScriptedSource.decode)) as desk:
+def desk_of(
+    home: LakeHome, file: Path | None = None, table: TableId | None = None, *, is_guest: bool = False
+) -> Iterator[SignalDesk]:
+    name = None if table is None else str(table)
+    settings = ConnectorSettings(home.path, signal_file=file, signal_table=name, is_guest=is_guest)
+    with closing(SignalDesk(home, settings, ScriptedSource.decode)) as desk:
         yield desk
 
 
@@ -118,6 +124,11 @@ def test_signals_of_all_channels_enter_one_book_with_the_places_of_their_channel
             assert desk.take(LogReader(home.log)) == []
             script.transaction([Insert("ops.signals", {"id": "row 2", "type": "log", "data": '{"message": "m"}'})])
             captured.catch_up()
+            with desk_of(home, is_guest=True) as guest:
+                assert guest.take(LogReader(home.log)) == [], "it does not know of the table"
+                assert guest.seq == LogReader(home.log).head.seq - 1, "what a guest does not read stays in the log"
+            with desk_of(home) as stranger:
+                assert stranger.seq is None, "the table is no longer read"
             assert [each.id for each in desk.take(LogReader(home.log))] == ["row 2"]
     rejected = [record for record in lake_signals(home) if record.state is SignalState.REJECTED]
     assert [(record.channel, record.signal.data) for record in rejected] == [("file", "{"), ("table", "")]

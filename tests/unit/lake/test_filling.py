@@ -89,6 +89,7 @@ def content(table: DeltaTable) -> dict[int, tuple[int, str, int]]:
 
 def test_memory_does_not_grow_with_what_was_left_out(tmp_path: Path, pool: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(_filling, "FILLED_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(_rows, "COLLECTED_BYTES", 1 << 20)
     table = copied(tmp_path / "t", rows=32, text_bytes=1 << 19)
     publish(table, [state(id) for id in range(1, 33)])
     assert pool.max_memory() < 10 << 20

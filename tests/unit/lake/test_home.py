@@ -11,6 +11,7 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
+from tailrace.model.text_key import TextKey
 
 SHOP = {"source": "postgres", "system_identifier": "1", "database": "shop"}
 
@@ -53,6 +54,7 @@ def test_the_states_of_tables_survive_and_only_their_owner_reads_them(tmp_path: 
     records = {
         TableId("public", "a.b"): TableRecord(TableState.LIVE, copy=1, relation=7),
         TableId("é", "x"): TableRecord(TableState.ERRORED, "why", "hint", 2, 8, True),
+        TableId("public", "k"): TableRecord(TableState.LIVE, text_key=TextKey(7, (2, "day"), "a value")),
     }
     home.tables.store(records)
     assert LakeHome(home.path).tables.load() == records

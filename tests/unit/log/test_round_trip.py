@@ -159,6 +159,13 @@ def test_schemas_are_listed_by_position_and_carried_into_the_next_segment(writer
     assert len(LogReader(writer.path).schemas()) == 2
 
 
+def test_names_that_differ_only_in_case_are_told_apart_also_in_an_older_log(writer: LogWriter) -> None:
+    writer.append(batch([schema(3, "id", "Name", "name"), *transaction(7, 100, b"a", relation=3)]))
+    writer.flush()
+    (version,) = LogReader(writer.path).schemas()
+    assert version.schema.names == ("id", "Name", "name_3")
+
+
 def test_a_schema_of_a_transaction_that_rolled_back_was_never_there(writer: LogWriter) -> None:
     from tests.unit.log.records import rollback
 

@@ -12,8 +12,9 @@ from tests.postgres import wait_until
 
 from tailrace.errors import TransientError
 from tailrace.lake.home import LakeHome
+from tailrace.server._answering import Query
 from tailrace.server.errors import BusyError
-from tailrace.server.queries import AT_ONCE, Queries, Query
+from tailrace.server.queries import AT_ONCE, Queries
 from tailrace.spark.session import LazySession
 from tailrace.spark.task_errors import SessionError
 

@@ -196,4 +196,13 @@ def test_a_name_is_one_folder_of_its_own_whatever_it_is(tmp_path: Path) -> None:
         assert folder.parent == tmp_path / "lakes"
         assert len(folder.name.encode()) <= 255
         assert not folder.name.startswith(".")
+        # DuckDB reads nothing below one.
+        assert "%" not in folder.name
     assert folder_name("shop") == "shop"
+
+
+def test_a_lake_whose_folder_was_named_with_a_percent_sign_stays_there(tmp_path: Path) -> None:
+    older = tmp_path / "lakes" / "my%2Eshop"
+    assert ServerHome(tmp_path).lake_of("my.shop").name == "my~2Eshop"
+    older.mkdir(parents=True)
+    assert ServerHome(tmp_path).lake_of("my.shop") == older

@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -57,7 +58,7 @@ class Places:
 
 
 class Locator:
-    """Finds keys in the files of one version. Goes to executors without what it remembers."""
+    """Finds keys in the files of one version. Any thread. Goes to executors without what it remembers."""
 
     def __init__(
         self, table: Path, key: Sequence[Field], *, whole_rows: bool = False, exact: Field | None = None
@@ -70,9 +71,13 @@ class Locator:
         """Where files have what those columns cannot hold, if any has."""
         self._remembered: OrderedDict[str, KeyIndex] = OrderedDict()
         self._checked: dict[str, str] = {}
+        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_remembered": OrderedDict(), "_checked": {}}
+        return {**self.__dict__, "_remembered": OrderedDict(), "_checked": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= {**state, "_lock": threading.Lock()}
 
     @property
     def physical(self) -> list[str]:
@@ -112,11 +117,12 @@ class Locator:
 
     def _index(self, add: Action) -> KeyIndex:
         name = add["path"]
-        index = self._remembered.pop(name, None)
-        if index is None:
-            index = self._load(add)
-        self._remembered[name] = index
-        self._forget()
+        with self._lock:
+            index = self._remembered.pop(name, None)
+            if index is None:
+                index = self._load(add)
+            self._remembered[name] = index
+            self._forget()
         return index
 
     def _forget(self) -> None:

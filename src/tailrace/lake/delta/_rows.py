@@ -25,7 +25,11 @@ from tailrace.model.nested import is_nested
 ROW_GROUP_ROWS = 256 << 10
 ROW_GROUP_BYTES = 64 << 20
 """In memory. Files are read a group at a time."""
+COLLECTED_BYTES = 16 << 20
+"""Batches are collected to so much, in memory, before they are written as a group of rows."""
 SAMPLE_ROWS = 1000
+REPEATED_MIN = 10
+"""So often must values of a column be there on average for it to get a dictionary."""
 STATISTICS_COLUMNS_MAX = 32
 """Delta's own choice: so many columns have statistics for skipping files."""
 _TEXT_LETTERS_MAX = 32
@@ -47,13 +51,11 @@ def write_rows(table: Path, batches: Iterable[pa.RecordBatch], fields: Sequence[
     collected: list[Any] = []
     writer = None
     try:
-        for batch in batches:
-            if not batch.num_rows:
-                continue
+        for rows in _collected(batches):
             if writer is None:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                writer = _writer(path, schema, collected, _repeating(batch, fields))
-            writer.write_table(physical(batch, fields, schema), row_group_size=_group_rows(batch))
+                writer = _writer(path, schema, collected, _repeating(rows, fields))
+            writer.write_table(physical(rows, fields, schema), row_group_size=_group_rows(rows))
         if writer is None:
             return None
         writer.close()
@@ -76,10 +78,28 @@ def write_rows(table: Path, batches: Iterable[pa.RecordBatch], fields: Sequence[
     }
 
 
-def _group_rows(batch: pa.RecordBatch) -> int:
+def _collected(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of neighbouring batches together. Empty ones are left out."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if held and batch.schema != held[0].schema:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+        if batch.num_rows:
+            held.append(batch)
+            size += batch.nbytes
+        if size >= COLLECTED_BYTES:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _group_rows(rows: pa.Table) -> int:
     """How many rows a group of rows may have."""
-    rows: int = min(ROW_GROUP_ROWS, ROW_GROUP_BYTES * batch.num_rows // max(batch.nbytes, 1))
-    return max(rows, 1)
+    fitting: int = ROW_GROUP_BYTES * rows.num_rows // max(rows.nbytes, 1)
+    return max(1, min(ROW_GROUP_ROWS, fitting))
 
 
 def _writer(path: Path, schema: pa.Schema, collected: list[Any], repeating: Sequence[str]) -> Any:
@@ -106,7 +126,7 @@ def _repeating(batch: pa.RecordBatch | pa.Table, fields: Sequence[Field]) -> lis
             found.append(f"{field.physical}.list.element")
         elif not is_nested(type_) and field.name in first.schema.names:
             values = first.column(field.name)
-            if pc.count_distinct(values, mode="all").as_py() <= max(1, first.num_rows // 2):
+            if pc.count_distinct(values, mode="all").as_py() <= max(1, first.num_rows // REPEATED_MIN):
                 found.append(field.physical)
     return found
 

@@ -1,4 +1,7 @@
-"""Kafka Connect's `/connectors`: its paths, its status codes, its bodies."""
+"""Kafka Connect's `/connectors`: its paths, its status codes, its bodies.
+
+What is asked all the time and waits for nothing is `async`: it is answered without a thread, however many are busy.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ IfMatch = Annotated[
 
 
 @router.get("/connectors", response_model_exclude_none=True)
-def list_connectors(
+async def list_connectors(
     parts: GetParts, expand: Annotated[list[str] | None, Query(description="`status`, `info`, or both.")] = None
 ) -> list[str] | dict[str, dict[str, models.ConnectorStateInfo | models.ConnectorInfo]]:
     """The names of all connectors; with `expand`, what is known of each."""
@@ -54,7 +57,7 @@ def create_connector(
 
 
 @router.get("/connectors/{name}")
-def get_connector(supervisor: GetSupervisor, name: Name, response: Response) -> models.ConnectorInfo:
+async def get_connector(supervisor: GetSupervisor, name: Name, response: Response) -> models.ConnectorInfo:
     """A connector's configuration and tasks."""
     view = supervisor.view(name)
     response.headers["etag"] = _etag(view)
@@ -106,7 +109,7 @@ def patch_config(
 
 
 @router.get("/connectors/{name}/status", response_model_exclude_none=True)
-def get_status(parts: GetParts, name: Name) -> models.ConnectorStateInfo:
+async def get_status(parts: GetParts, name: Name) -> models.ConnectorStateInfo:
     """The state of a connector and of its task."""
     return models.status_of(_status_view(parts.supervisor, name), parts.worker_id)
 
@@ -166,7 +169,7 @@ def get_tasks_config(supervisor: GetSupervisor, name: Name) -> dict[str, dict[st
 
 
 @router.get("/connectors/{name}/tasks/{task}/status", response_model_exclude_none=True)
-def get_task_status(parts: GetParts, name: Name, task: int) -> models.TaskState:
+async def get_task_status(parts: GetParts, name: Name, task: int) -> models.TaskState:
     """The state of its task."""
     view = _status_view(parts.supervisor, name)
     _require_task(view, task)

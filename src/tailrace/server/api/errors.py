@@ -43,7 +43,9 @@ def explain_errors(app: FastAPI) -> None:
         return answer(status_of(error), text_of(error))
 
     @app.exception_handler(RequestValidationError)
-    def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        if not _is_json(request) and any(each["loc"][0] == "body" for each in error.errors()):
+            return answer(415, "HTTP 415 Unsupported Media Type\nhint: -H 'content-type: application/json'")
         # What was sent is not repeated: it may be a secret.
         found = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
         return answer(400, "; ".join(found))
@@ -62,6 +64,12 @@ def explain_errors(app: FastAPI) -> None:
     def _unexpected(request: Request, error: Exception) -> JSONResponse:
         logger.error("request failed", exc_info=error, extra={"path": request.url.path, "method": request.method})
         return answer(500, f"unexpected: {type(error).__name__}; the server's messages have the details")
+
+
+def _is_json(request: Request) -> bool:
+    """Whether its body says that it is JSON, or nothing of what it is."""
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def status_of(error: TailraceError) -> int:

@@ -26,7 +26,7 @@ class Ready(BaseModel):
 
 
 @router.get("/health/live")
-def get_live() -> Live:
+async def get_live() -> Live:
     """The server answers. Needs no token."""
     return Live()
 

@@ -14,9 +14,10 @@ from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.server import queries
+from tailrace.server._answering import Query as Asked
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
 from tailrace.server.errors import ConflictError, NotFoundError
+from tailrace.server.queries import SQL_CHARACTERS_MAX
 from tailrace.source.kinds import source_class
 
 router = APIRouter(tags=["lake"])
@@ -67,7 +68,7 @@ class QueryRequest(BaseModel):
     """SQL over one cut of a connector's lake."""
 
     connector: str = Field(examples=["shop"])
-    sql: str = Field(examples=["select count(*) from orders"], max_length=queries.SQL_CHARACTERS_MAX)
+    sql: str = Field(examples=["select count(*) from orders"], max_length=SQL_CHARACTERS_MAX)
     engine: Literal["duckdb", "spark"] = "duckdb"
     published: bool = Field(False, description="The last published cut, not the newest commit.")
     as_of: str | None = Field(None, description="The state as of a position or a time, UTC.", max_length=100)
@@ -139,11 +140,15 @@ def get_newest_cut(supervisor: GetSupervisor, name: Name) -> CutInfo:
     return _cut(home, newest)
 
 
-@router.post("/query", responses={429: {"description": "Too many queries at once."}, 408: {"description": "Too slow."}})
-def run_query(parts: GetParts, request: QueryRequest) -> QueryAnswer:
+@router.post(
+    "/query",
+    response_model=QueryAnswer,
+    responses={429: {"description": "Too many queries at once."}, 408: {"description": "Too slow."}},
+)
+def run_query(parts: GetParts, request: QueryRequest) -> Response:
     """Ask one query of all tables of one cut. Reads only."""
     home = parts.supervisor.lake(request.connector)
-    asked = queries.Query(
+    asked = Asked(
         request.sql,
         request.engine == "spark",
         request.published,
@@ -151,15 +156,7 @@ def run_query(parts: GetParts, request: QueryRequest) -> QueryAnswer:
         request.rows_max,
         request.seconds_max,
     )
-    found = parts.queries.ask(home, asked)
-    return QueryAnswer(
-        columns=found.columns,
-        rows=found.rows,
-        is_cut_short=found.is_cut_short,
-        seq=found.seq,
-        position=found.position,
-        committed=found.committed,
-    )
+    return Response(parts.queries.ask(home, asked), media_type="application/json")
 
 
 def _find(home: LakeHome, name: str) -> tuple[LakeHome, TableId]:

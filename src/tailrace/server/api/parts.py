@@ -39,12 +39,13 @@ class Parts:
         return cls(supervisor, worker_id, Queries(supervisor.spark), board, Metrics(supervisor, board))
 
 
-def _parts(request: Request) -> Parts:
+# FastAPI has a thread call what is not `async`, and that costs more than these do.
+async def _parts(request: Request) -> Parts:
     return cast(Parts, request.app.state.parts)
 
 
-def _supervisor(request: Request) -> Supervisor:
-    return _parts(request).supervisor
+async def _supervisor(request: Request) -> Supervisor:
+    return cast(Parts, request.app.state.parts).supervisor
 
 
 GetParts = Annotated[Parts, Depends(_parts)]

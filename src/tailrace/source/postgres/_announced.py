@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 import psycopg
 
+from tailrace.model.column_names import distinct
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres._catalog import declared_types, identity_keys, primary_key, schema_from_relation
-from tailrace.source.postgres._definition import Definition, read_columns
+from tailrace.source.postgres._definition import Definition, read_at, read_columns
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._messages import Relation
 from tailrace.source.postgres._sent import read_sent
@@ -66,18 +67,19 @@ def _is_settled(relation: Relation, definition: Definition, key: frozenset[str])
 
 def describe_relation(conn: psycopg.Connection, relation: Relation, how: Announcing = PLAIN) -> TableSchema:
     """The shape a relation message announces, with its table's definition as it is now; without one if the table is
-    gone."""
+    gone. Of a partition that is gone it is known since when."""
     types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
     key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
-    schema = schema_from_relation(relation, types, key, how.text_columns)
+    schema = replace(schema_from_relation(relation, types, key, how.text_columns), part_of=relation.part_of)
     sent = read_sent(conn, how.publications)
     definition = read_columns(conn, identity_keys(conn, [relation.oid]), sent, how.history).get(relation.oid)
     if definition is None:
-        return schema
+        at = {"at": how.history.ordinal(read_at(conn))} if relation.part_of else None
+        return replace(distinct(schema), definition=at)
     numbers = numbers_of(schema.names, definition.attributes)
     if numbers is None:
         definition = replace(definition, doubt=UNCLEAR)
-        return replace(schema, definition=definition.to_json())
+        return distinct(replace(schema, definition=definition.to_json()))
     definition = replace(definition, listed=dict(zip(schema.names, numbers, strict=True)))
     columns = tuple(replace(column, number=n) for column, n in zip(schema.columns, numbers, strict=True))
-    return replace(schema, columns=columns, definition=definition.to_json())
+    return distinct(replace(schema, columns=columns, definition=definition.to_json()))

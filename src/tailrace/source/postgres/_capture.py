@@ -27,10 +27,11 @@ from tailrace.source.postgres._announced import Announcing, describe_announced
 from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import identify, require_identity
+from tailrace.source.postgres._inbox import Inbox
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions, plugin_options
 from tailrace.source.postgres._publication import find_publication
-from tailrace.source.postgres._receiver import Inbox, Receiver
+from tailrace.source.postgres._receiver import Receiver
 from tailrace.source.postgres._replay import Replay
 from tailrace.source.postgres._slot import confirmed_lsn, require_continuity, require_slot
 from tailrace.source.postgres._slot_holder import Holder, is_at_work
@@ -40,8 +41,8 @@ from tailrace.source.postgres._timeline import Read, require_same_timeline, requ
 
 LINGER_SECONDS = 0.02
 """How long a message may wait for company before it is written: one fsync serves them all."""
-INBOX_BYTES_MAX = 3 << 20
-"""Capture holds some ten times this in memory: messages that come, those that are written, and their records."""
+INBOX_BYTES_MAX = 6 << 20
+"""Capture holds a few times this in memory: messages that come, those that are written, and their records."""
 RETRY_SECONDS_MAX = 30.0
 UPKEEP_SECONDS = 30.0
 """How often the log is freed of what nothing needs, and the publication is looked at."""
@@ -121,6 +122,7 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
         how = Announcing(stream.publications, stream.text_columns, stream.history)
         encoder = StreamEncoder(known, lambda each: describe_announced(catalog_conn, each, how))
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
+        control.when_stopped(inbox.wake)
         receiver = Receiver(
             conn,
             inbox,
@@ -165,9 +167,9 @@ def _require_publications(conn: psycopg.Connection, names: tuple[str, ...]) -> N
 
 
 def inbox_bytes_max(quota_bytes: int | None) -> int:
-    """Two inboxes are flushed together at most. A log at its quota must find room for them when all else in it has
-    been freed but for the segment that is being written, which has up to a quarter of the quota."""
-    return INBOX_BYTES_MAX if quota_bytes is None else min(INBOX_BYTES_MAX, quota_bytes // 16)
+    """An inbox is flushed at once. A log at its quota must find room for it when all else in it has been freed but for
+    the segment that is being written, which has up to a quarter of the quota."""
+    return INBOX_BYTES_MAX if quota_bytes is None else min(INBOX_BYTES_MAX, quota_bytes // 8)
 
 
 def _require_unmoved(conn: psycopg.Connection, was_standby: bool) -> None:
@@ -183,11 +185,10 @@ def _write(inbox: Inbox, encoder: StreamEncoder, writer: LogWriter, control: Cap
     """Write what comes for a while."""
     until = time.monotonic() + seconds
     while not control.stopping.is_set() and time.monotonic() < until:
-        messages = inbox.take(timeout_seconds=0.2)
+        messages = inbox.take(timeout_seconds=0.2, linger_seconds=LINGER_SECONDS)
         if not messages:
             continue
-        control.stopping.wait(LINGER_SECONDS)
-        batch = encoder.encode(messages + inbox.take(timeout_seconds=0))
+        batch = encoder.encode(messages)
         if _moves(batch, writer):
             _append(writer, batch)
             failpoint("capture.appended")

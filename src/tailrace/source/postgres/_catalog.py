@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 
 from tailrace.errors import DefiniteError
+from tailrace.model.column_names import distinct
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.postgres._choices import TEXT, chosen_type, parted
 from tailrace.source.postgres._messages import Relation
@@ -303,14 +304,14 @@ def type_info(conn: psycopg.Connection, oids: Iterable[int]) -> dict[int, TypeIn
 
 def schema_of(info: TableInfo, rule: int = RULE) -> TableSchema:
     """The table's shape as the stream will tell it: columns that are not sent are left out. Lake types are those of one
-    rule."""
+    rule, names those of the lake."""
     columns = tuple(
         Column(column.name, _lake_type(info.identity_key, column, rule), column.type.source_type, column.number)
         for column in info.columns
         if column.is_sent
     )
     key = tuple(column.name for column in columns if column.name in info.identity_key)
-    return TableSchema(info.table, info.relation, columns, key)
+    return distinct(TableSchema(info.table, info.relation, columns, key))
 
 
 def _lake_type(key: frozenset[str], column: ColumnInfo, rule: int = RULE) -> str:
@@ -333,7 +334,7 @@ def schema_from_relation(
     primary_key: frozenset[str],
     text_columns: Sequence[str] = (),
 ) -> TableSchema:
-    """A table's shape at the point of the stream where this relation message stands.
+    """A table's shape at the point of the stream where this relation message stands, with the source's names.
 
     The primary key counts only under replica identity full, where the message marks every column.
     """

@@ -16,31 +16,29 @@ A chunk is a value: it can be pickled, and read again after a failure as long as
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import psycopg
-import pyarrow as pa
-import pyarrow.csv as pcsv
 from psycopg import pq, sql
 
 from tailrace.errors import DefiniteError, TransientError
-from tailrace.model.change import row_schema
-from tailrace.model.exact import with_exact
-from tailrace.model.lake_types import arrow_type, element_type, is_limited
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.postgres._access import hidden_rows, missing_grants
 from tailrace.source.postgres._catalog import QUERIES, TableInfo, quoted
-from tailrace.source.postgres._connection import PRINTING_PATH, connect_patiently, one_line, take_text_as_it_is
+from tailrace.source.postgres._connection import (
+    PRINTING_PATH,
+    IdleConnections,
+    one_line,
+    take_text_as_it_is,
+)
 from tailrace.source.postgres._copy_out import Portion, portions
-from tailrace.source.postgres._pgoutput import cast_column, kept_texts
+from tailrace.source.postgres._copy_text import parsed
 from tailrace.source.postgres._waiting import lockers
 
 _CTID_RANGES_SINCE = 140000
 """Before, a condition on ctid was a scan of the whole table."""
-_CAST_LATER = frozenset({"binary", "boolean", "timestamp", "timestamp_ntz"})
-"""Lake types whose text Arrow's reader of CSV would take differently than the casts, or not at all."""
 
 
 class Chunk(Protocol):
@@ -107,22 +105,30 @@ def plan(info: TableInfo, bytes_max: int) -> list[BlockChunk]:
 
 
 def read(
-    dsn: str, exported_snapshot: str, chunk: Chunk, schema: TableSchema, lock_seconds: float | None = None
+    connections: IdleConnections,
+    exported_snapshot: str,
+    chunk: Chunk,
+    schema: TableSchema,
+    lock_seconds: float | None = None,
 ) -> Iterator[Any]:
     """The chunk's rows as record batches with the schema's columns, as of the exported snapshot."""
-    with reader(dsn, exported_snapshot, chunk.part, schema.table, lock_seconds) as conn:
+    with reader(connections, exported_snapshot, chunk.part, schema.table, lock_seconds) as conn:
         look_in(conn, chunk.namespaces)
-        for portion, row_count in _copy(conn, chunk, schema):
-            yield _parse(portion, row_count, schema)
+        for portion in _copy(conn, chunk, schema):
+            yield from parsed(portion, schema)
 
 
 @contextmanager
 def reader(
-    dsn: str, exported_snapshot: str, part: TableId, table: TableId, lock_seconds: float | None = None
+    connections: IdleConnections,
+    exported_snapshot: str,
+    part: TableId,
+    table: TableId,
+    lock_seconds: float | None = None,
 ) -> Iterator[psycopg.Connection]:
     """A connection that sees the table, or the leaf partition `part` of it, as of the exported snapshot. An error at
     the end where that was not so all the time. A transient error where another session keeps it locked for so long."""
-    with closing(connect_patiently(dsn)) as conn:
+    with connections.borrowed() as conn:
         try:
             conn.execute("begin isolation level repeatable read read only")
             # A row that row security would hide must be an error, not missing.
@@ -198,14 +204,23 @@ def _copy(conn: psycopg.Connection, chunk: Chunk, schema: TableSchema) -> Iterat
 
 
 def _statement(chunk: Chunk, schema: TableSchema) -> sql.Composed:
-    names = sql.SQL(", ").join([sql.NULL, *map(sql.Identifier, schema.names)])
-    rows = chunk.rows() if chunk.sent is None else _subquery(chunk)
-    if chunk.condition is not None:
-        # In a query of its own, so that no `or` in the condition leads out of the chunk.
-        rows = sql.SQL("{} where (\n{}\n)").format(_subquery(chunk), sql.SQL(chunk.condition))
-        # Functions in it look for what they name where the person who wrote it would.
-        return sql.SQL(QUERIES["copy"]).format(names=names, rows=rows)
-    return sql.SQL(QUERIES["copy_alike"]).format(names=names, rows=rows, path=PRINTING_PATH)
+    columns = [sql.Identifier(column.in_source) for column in schema.columns]
+    if chunk.condition is None:
+        rows = chunk.rows() if chunk.sent is None else _subquery(chunk)
+        listed = sql.SQL(", ").join([sql.Literal(""), *columns])
+        return sql.SQL(QUERIES["copy"]).format(names=listed, rows=rows, path=PRINTING_PATH)
+    # In a query of its own, so that no `or` in the condition leads out of the chunk.
+    rows = sql.SQL("{} where (\n{}\n)").format(_subquery(chunk), sql.SQL(chunk.condition))
+    # Under names of our own, because any name may be a column's.
+    names = [sql.Identifier(f"c{number}") for number in range(1, len(columns) + 1)]
+    return sql.SQL(QUERIES["copy_chosen"]).format(
+        names=_continued(names), columns=_continued(columns), rows=rows, path=PRINTING_PATH
+    )
+
+
+def _continued(names: Sequence[sql.Identifier]) -> sql.Composed:
+    """As they follow another one."""
+    return sql.SQL("").join(sql.SQL(", {}").format(name) for name in names)
 
 
 def _require_condition(conn: psycopg.Connection, chunk: Chunk, condition: str, table: TableId) -> None:
@@ -225,53 +240,3 @@ def _subquery(chunk: Chunk) -> sql.Composed:
 
 def identifier(table: TableId) -> sql.Identifier:
     return sql.Identifier(table.namespace, table.name)
-
-
-def _parse(portion: memoryview, row_count: int, schema: TableSchema) -> Any:
-    if not schema.columns:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * row_count, pa.struct([])))
-    table = _read_typed(portion, [column.type for column in schema.columns])
-    if table.num_rows != row_count:
-        message = f"{schema.table}: {row_count} rows were sent, {table.num_rows} were understood"
-        raise DefiniteError(message, table=str(schema.table))
-    arrays, texts = [], {}
-    for column, chunked in zip(schema.columns, table.columns, strict=True):
-        values, odd = chunked.combine_chunks(), None
-        if pa.types.is_binary(values.type):
-            values, odd = cast_column(values, schema, column)
-        arrays.append(values)
-        if odd is not None:
-            texts[column.name] = odd
-    return with_exact(
-        pa.RecordBatch.from_arrays(arrays, schema=row_schema(schema)), kept_texts(texts, schema, row_count)
-    )
-
-
-def _read_typed(portion: memoryview, lake: Sequence[str]) -> pa.Table:
-    """Values of these lake types, or their texts, to be cast: where Arrow's reader met one that it did not understand,
-    of the types that may have such values; else of all, so that the casts say which it is."""
-    typed = [pa.binary() if each in _CAST_LATER or element_type(each) else arrow_type(each) for each in lake]
-    guarded = [pa.binary() if is_limited(each) else type_ for each, type_ in zip(lake, typed, strict=True)]
-    for types in (typed, guarded):
-        try:
-            return _read_csv(portion, types)
-        except pa.ArrowInvalid:
-            continue
-    return _read_csv(portion, [pa.binary()] * len(lake))
-
-
-def _read_csv(portion: memoryview, types: Sequence[pa.DataType]) -> pa.Table:
-    """Values of these types, parsed as the casts would; text as it is sent where the type is binary."""
-    names = [str(index) for index in range(len(types))]
-    return pcsv.read_csv(
-        pa.py_buffer(portion),
-        read_options=pcsv.ReadOptions(use_threads=False, column_names=["ignored", *names], block_size=len(portion) + 1),
-        parse_options=pcsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-        convert_options=pcsv.ConvertOptions(
-            column_types=dict(zip(names, types, strict=True)),
-            include_columns=names,
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )

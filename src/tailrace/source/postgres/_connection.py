@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.source.postgres._address import describe, parse
@@ -46,6 +47,8 @@ CONNECTIONS_NEEDED = 3
 """One asks how far the server is, one looks things up for the stream, and the others read rows one after another."""
 PATIENCE_SECONDS = 60.0
 PAUSE_SECONDS_MAX = 3.0
+IDLE_SECONDS = 3.0
+"""How long a connection is kept that no one uses."""
 
 
 def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
@@ -75,11 +78,15 @@ def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
     return conn
 
 
-def connect_patiently(dsn: str) -> psycopg.Connection:
+def connect_patiently(
+    dsn: str, given_back: Callable[[], psycopg.Connection | None] = lambda: None
+) -> psycopg.Connection:
     """A connection, waited for while the server has none left: other readers will give theirs back."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     pause_seconds = 0.1
     while True:
+        if (found := given_back()) is not None:
+            return found
         try:
             return connect(dsn)
         except ServerFullError as error:
@@ -135,6 +142,83 @@ class KeptConnection:
 
     def __del__(self) -> None:
         self.close()
+
+
+class IdleConnections:
+    """Connections that are kept for some seconds for whoever reads rows next, from the first `keep` on. Windows follow
+    one another, and each would open half a dozen. Any thread."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._idle: list[tuple[float, psycopg.Connection]] = []
+        self._lock = threading.Lock()
+        self._keeps = False
+        self._timer: threading.Timer | None = None
+
+    def keep(self) -> None:
+        """From now on. Before that, each is closed as soon as it is given back."""
+        self._keeps = True
+
+    @contextmanager
+    def borrowed(self) -> Iterator[psycopg.Connection]:
+        """One that is idle, or a new one, waited for while the server has none left. After an error it is closed, and
+        so is one that is in a transaction."""
+        conn = connect_patiently(self._dsn, lambda: self._take()[1])
+        # What is prepared at the server belongs to a session, which a pool between us and the server may change.
+        conn.prepare_threshold = None
+        try:
+            yield conn
+        except BaseException:
+            conn.close()
+            raise
+        is_plain = conn.info.parameter_status("server_encoding") != "SQL_ASCII"
+        if self._keeps and is_plain and conn.info.transaction_status == TransactionStatus.IDLE:
+            self._put(time.monotonic(), conn)
+        else:
+            conn.close()
+
+    @contextmanager
+    def session(self) -> Iterator[psycopg.Connection]:
+        """As `session`; with one that is idle, if there is one, which is kept for no longer because of that. The server
+        may have no other left."""
+        since, conn = self._take()
+        if conn is None:
+            with session(self._dsn) as conn:
+                yield conn
+            return
+        try:
+            with explained(self._dsn):
+                yield conn
+        except BaseException:
+            conn.close()
+            raise
+        self._put(since, conn)
+
+    def _take(self) -> tuple[float, psycopg.Connection | None]:
+        with self._lock:
+            return self._idle.pop() if self._idle else (0.0, None)
+
+    def _put(self, since: float, conn: psycopg.Connection) -> None:
+        with self._lock:
+            self._idle.append((since, conn))
+            if self._timer is None:
+                self._time(IDLE_SECONDS)
+
+    def _time(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._close_old)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _close_old(self) -> None:
+        with self._lock:
+            before = time.monotonic() - IDLE_SECONDS
+            old = [conn for since, conn in self._idle if since <= before]
+            self._idle = [(since, conn) for since, conn in self._idle if since > before]
+            self._timer = None
+            if self._idle:
+                self._time(max(0.1, min(since for since, _ in self._idle) - before))
+        for conn in old:
+            conn.close()
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-"""The rows of a COPY, in portions of CSV.
+"""The rows of a COPY, in portions of its text.
 
 The server sends one row a message, and libpq hands out one message a call, which takes nearly as long as parsing the
 rows. Where the bytes come in the clear they are read past libpq instead, as many at a time as there are, and stay where
 they are. Only the heads of the messages are written over, so that the rows' first column is empty:
 
-    d....,7,open\\nd....,8,done\\n    ->         ,7,open\\n     ,8,done\\n
+    d....⇥7⇥open⏎d....⇥8⇥done⏎    ->    ␣␣␣␣␣⇥7⇥open⏎␣␣␣␣␣⇥8⇥done⏎
 
 libpq has nothing to do meanwhile: the statement is sent past it too, and its answer is taken to the end. Where the
 connection is encrypted, libpq is asked row by row, with the same result.
@@ -17,7 +17,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import psycopg
@@ -32,18 +32,26 @@ PATIENCE_SECONDS = 1.0
 _DATA, _ERROR, _READY = b"dEZ"
 _LINE_END = 0x0A
 _HEAD = struct.Struct(">Bi")
+_BLANK = np.void(b" " * _HEAD.size)
 _LENGTH_MIN = 4
 """A length counts itself."""
 _NOTHING_TO_BIND = bytes(8)
 _QUERIES = load("copy_out.sql")
 
-Portion = tuple[memoryview, int]
-"""CSV whose first column is to be ignored, and its number of rows. Good until the next one is asked for."""
+
+class Portion(NamedTuple):
+    """Some whole rows. Good until the next portion is asked for."""
+
+    text: memoryview
+    """Postgres's text format. The first column is to be ignored."""
+    rows: int
+    row_bytes_max: int
+    """No row is longer."""
 
 
 def portions(conn: psycopg.Connection, statement: bytes) -> Iterator[Portion]:
-    """What a `copy … to stdout (format csv)` sends whose first column is null. An error of the driver's where the
-    server refuses it, also in the middle."""
+    """What a `copy … to stdout` sends whose first column is empty. An error of the driver's where the server refuses
+    it, also in the middle."""
     encrypted = conn.pgconn.ssl_in_use or (conn.execute(_QUERIES["is_encrypted"]).fetchone() or (True,))[0]
     return _by_libpq(conn, statement) if encrypted else _past_libpq(conn, statement)
 
@@ -54,22 +62,22 @@ def _by_libpq(conn: psycopg.Connection, statement: bytes) -> Iterator[Portion]:
     result = pgconn.exec_params(statement, None)
     if result.status != pq.ExecStatus.COPY_OUT:
         raise psycopg.errors.error_from_result(result)
-    received, rows = bytearray(), 0
+    received, rows, longest = bytearray(), 0, 0
     while True:
         length, row = pgconn.get_copy_data(0)
         if length < 0:
             break
         received += row
-        rows += 1
+        rows, longest = rows + 1, max(longest, length)
         if len(received) >= PORTION_BYTES:
-            yield memoryview(received), rows
-            received, rows = bytearray(), 0
+            yield Portion(memoryview(received), rows, longest)
+            received, rows, longest = bytearray(), 0, 0
     ended = list(iter(pgconn.get_result, None))
     for each in ended:
         if each.status != pq.ExecStatus.COMMAND_OK:
             raise psycopg.errors.error_from_result(each)
     if rows:
-        yield memoryview(received), rows
+        yield Portion(memoryview(received), rows, longest)
 
 
 def _past_libpq(conn: psycopg.Connection, statement: bytes) -> Iterator[Portion]:
@@ -137,8 +145,8 @@ class _Answer:
             if upto > self._end:
                 return
             if kind == _DATA:
-                upto, rows = without_heads(self._buffer, self._begin, self._end)
-                yield memoryview(self._buffer)[self._begin : upto], rows
+                upto, rows, longest = without_heads(self._buffer, self._begin, self._end)
+                yield Portion(memoryview(self._buffer)[self._begin : upto], rows, longest)
             elif kind == _ERROR:
                 self._error = _error_of(bytes(self._buffer[self._begin + _HEAD.size : upto]))
             elif kind == _READY:
@@ -146,23 +154,26 @@ class _Answer:
             self._begin = upto
 
 
-def without_heads(buffer: bytearray, begin: int, end: int) -> tuple[int, int]:
+def without_heads(buffer: bytearray, begin: int, end: int) -> tuple[int, int, int]:
     """Write over the heads of the rows from `begin` on, up to the first message that is none or not whole; where that
-    is, and how many rows."""
-    data = np.frombuffer(buffer, np.uint8)
-    starts, upto = _guessed(data, begin, end) or _walked(buffer, begin, end)
-    for offset in range(_HEAD.size):
-        data[starts + offset] = ord(" ")
-    return upto, len(starts)
+    is, how many rows, and the length of the longest."""
+    starts, upto = _guessed(buffer, begin, end) or _walked(buffer, begin, end)
+    _at_every_byte(buffer, _BLANK.dtype, 0)[starts] = _BLANK
+    return upto, len(starts), int(np.diff(starts, append=upto).max())
 
 
-def _guessed(data: np.ndarray, begin: int, end: int) -> tuple[np.ndarray, int] | None:
+def _at_every_byte(buffer: bytearray, type_: Any, first: int) -> np.ndarray:
+    """One value from each byte on, from the `first` one, as far as there is a head: they overlap."""
+    return np.ndarray(max(0, len(buffer) - _HEAD.size + 1), type_, buffer, first, (1,))
+
+
+def _guessed(buffer: bytearray, begin: int, end: int) -> tuple[np.ndarray, int] | None:
     """Where rows begin if each `d` after the end of a line begins one; None if that does not add up: a row may contain
     such a place. It is right where every row ends at the next."""
-    ends = begin + np.flatnonzero(data[begin : end - _HEAD.size] == _LINE_END)
-    starts = np.concatenate(([begin], ends[data[ends + 1] == _DATA] + 1))
-    heads = data[starts[:, None] + np.arange(1, _HEAD.size)].astype(np.int64)
-    following = starts + 1 + heads @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
+    data = np.frombuffer(buffer, np.uint8)
+    after = begin + 1 + np.flatnonzero(data[begin : end - _HEAD.size] == _LINE_END)
+    starts = np.concatenate(([begin], after[data[after] == _DATA]))
+    following = starts + 1 + _at_every_byte(buffer, ">u4", 1)[starts]
     if (following[:-1] != starts[1:]).any():
         return None
     return (starts, int(following[-1])) if following[-1] <= end else (starts[:-1], int(starts[-1]))

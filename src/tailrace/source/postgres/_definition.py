@@ -164,9 +164,7 @@ def read_columns(
     conn: psycopg.Connection, keys: Mapping[int, Collection[str]], sent: Sent, history: History = FIRST
 ) -> dict[int, Definition]:
     """What the stream needs of some tables' definitions, by oid; `keys` has each table's identifying columns."""
-    row = conn.execute(QUERIES["read_at"]).fetchone()
-    assert row is not None
-    at, oids = Lsn.parse(row[0]), {"oids": list(keys)}
+    at, oids = read_at(conn), {"oids": list(keys)}
     missing = {(relation, name) for relation, name in conn.execute(QUERIES["missing"], oids)}
     attributes: dict[int, list[Attribute]] = defaultdict(list)
     for relation, number, *facts, generated, version in conn.execute(QUERIES["attributes"], oids):
@@ -190,6 +188,13 @@ def read_columns(
         for relation, key in keys.items()
         if relation in attributes or relation in files
     }
+
+
+def read_at(conn: psycopg.Connection) -> Lsn:
+    """What was committed before this is seen by what is read next."""
+    row = conn.execute(QUERIES["read_at"]).fetchone()
+    assert row is not None
+    return Lsn.parse(row[0])
 
 
 def read_definitions(

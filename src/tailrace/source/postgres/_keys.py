@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from tailrace.errors import DefiniteError, ResyncError
-from tailrace.model.table import TableId
+from tailrace.model.table import TableId, TableSchema
 from tailrace.source.door import Cursor, SourceTable
 from tailrace.source.postgres._chunks import identifier, look_in
 from tailrace.source.postgres._queries import load
@@ -31,6 +31,8 @@ from tailrace.source.postgres._queries import load
 QUERIES = load("keys.sql")
 SCAN_ROWS_MAX = 1_000_000
 """A table with more rows is not read by columns that no index has in order: every window would read all of it."""
+STEPS_MAX = 16
+"""So many chunks are found one by one; more of them by numbering all rows."""
 _COMMA = sql.SQL(", ")
 
 
@@ -62,6 +64,8 @@ class KeyOrder:
     columns: tuple[KeyColumn, ...]
     sent: str | None = None
     """Which of its rows are copied, in SQL; None: all."""
+    has_index: bool = True
+    """It is ordered by its key, which has an index. By other columns, there may be none."""
 
     @property
     def namespaces(self) -> list[str]:
@@ -197,7 +201,7 @@ def key_order(conn: psycopg.Connection, table: SourceTable, order: Sequence[str]
         KeyColumn(name, (type_[0], type_[1]), collation and (collation[0], collation[1]), version)
         for name, type_, collation, _, version in found
     )
-    return KeyOrder(table.table, table.detail.is_partitioned, columns, table.detail.condition)
+    return KeyOrder(table.table, table.detail.is_partitioned, columns, table.detail.condition, has_index=not order)
 
 
 def _leads_index(conn: psycopg.Connection, chosen: Mapping[str, Any]) -> bool:
@@ -208,9 +212,7 @@ def _leads_index(conn: psycopg.Connection, chosen: Mapping[str, Any]) -> bool:
 def last_key(conn: psycopg.Connection, order: KeyOrder) -> Cursor | None:
     """Where the last row stands; None without rows."""
     look_in(conn, order.namespaces)
-    query = _query("last_key", order, {"rows": order.between(None, None), "places": _places(order, " desc")})
-    row = conn.execute(query).fetchone()
-    return None if row is None else order.cursor(row)
+    return _placed(conn, order, place(order, (None, None), " desc"))
 
 
 def plan(
@@ -218,16 +220,51 @@ def plan(
 ) -> list[KeyChunk]:
     """See `Source.key_chunks`."""
     look_in(conn, order.namespaces)
-    found = conn.execute(boundaries(order, between, rows, count)).fetchall()
+    if order.has_index and count <= STEPS_MAX:
+        found, is_through = _stepped(conn, order, between, rows, count)
+    else:
+        numbered = conn.execute(boundaries(order, between, rows, count)).fetchall()
+        found = [order.cursor(texts) for _, *texts in numbered]
+        is_through = not numbered or numbered[-1][0] < rows * count
     after, last = between
     chunks: list[KeyChunk] = []
-    for _, *texts in found:
-        if after is None or texts != list(order.texts(after)):
-            chunks.append(KeyChunk(order, after, order.cursor(texts)))
-        after = order.cursor(texts)
-    if chunks and last is not None and found[-1][0] < rows * count:
+    for cursor in found:
+        if after is None or order.texts(cursor) != list(order.texts(after)):
+            chunks.append(KeyChunk(order, after, cursor))
+        after = cursor
+    if chunks and last is not None and is_through:
         chunks[-1] = replace(chunks[-1], upto=list(last))
     return chunks
+
+
+def _stepped(
+    conn: psycopg.Connection, order: KeyOrder, between: tuple[Cursor | None, Cursor | None], rows: int, count: int
+) -> tuple[list[Cursor], bool]:
+    """The last row of each chunk, and whether these are all rows of the range. To step over rows of an index takes the
+    server a sixth of the time that numbering them does."""
+    after, last = between
+    found: list[Cursor] = []
+    while len(found) < count:
+        cursor = _placed(conn, order, place(order, (after, last), "", rows - 1))
+        if cursor is None:
+            rest = _placed(conn, order, place(order, (after, last), " desc"))
+            return [*found, *([rest] if rest is not None else [])], True
+        found.append(cursor)
+        after = cursor
+    return found, False
+
+
+def _placed(conn: psycopg.Connection, order: KeyOrder, query: sql.Composed) -> Cursor | None:
+    row = conn.execute(query).fetchone()
+    return None if row is None else order.cursor(row)
+
+
+def place(
+    order: KeyOrder, between: tuple[Cursor | None, Cursor | None], direction: str, offset: int = 0
+) -> sql.Composed:
+    """A query for where the row stands that comes after so many of a range."""
+    parts = {"rows": order.between(*between), "places": _places(order, direction), "offset": sql.Literal(offset)}
+    return _query("place", order, parts)
 
 
 def boundaries(order: KeyOrder, between: tuple[Cursor | None, Cursor | None], rows: int, count: int) -> sql.Composed:
@@ -245,9 +282,10 @@ def boundaries(order: KeyOrder, between: tuple[Cursor | None, Cursor | None], ro
     )
 
 
-def of_keys(order: KeyOrder, keys: pa.Table) -> KeyList:
-    """The rows with these keys."""
-    columns = [_texts(keys.column(column.name)) for column in order.columns]
+def of_keys(order: KeyOrder, keys: pa.Table, schema: TableSchema) -> KeyList:
+    """The rows with these keys, whose columns are called as in the lake."""
+    names = {column.in_source: column.name for column in schema.columns}
+    columns = [_texts(keys.column(names[column.name])) for column in order.columns]
     return KeyList(order, tuple(zip(*columns, strict=True)))
 
 

@@ -89,6 +89,8 @@ class Relation:
     replica_identity: str
     """`d` default, `n` nothing, `f` full, `i` index."""
     columns: tuple[RelationColumn, ...]
+    part_of: int = 0
+    """The table under whose number its changes are sent, where the stream has shown that; else 0."""
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ taken from there instead. A value that its column cannot hold is null there, and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tailrace.errors import DefiniteError
-from tailrace.model.change import BEFORE, change_schema
+from tailrace.errors import DefiniteError, TextKeyError
+from tailrace.model.change import BEFORE, COMMIT_TS, METADATA, change_schema
 from tailrace.model.exact import EXACT, EXACT_BEFORE, maps_of, with_exact
 from tailrace.model.kind import Kind
 from tailrace.model.lake_types import arrow_type
@@ -35,7 +37,13 @@ from tailrace.source.postgres._tuples import (
     walk,
 )
 
+_INSERT, _UPDATE, _DELETE, _TRUNCATE = (
+    np.uint8(kind) for kind in (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.TRUNCATE)
+)
 _OPS: dict[int, str] = {Kind.INSERT: "c", Kind.UPDATE: "u", Kind.DELETE: "d", Kind.TRUNCATE: "t"}
+_PART_BYTES = 3 << 19
+_PART_ROWS_MIN = 2_000
+"""So much is decoded at a time: what was read for one column is still near the processor when the next one is read."""
 _MESSAGE_BYTE = np.zeros(256, dtype=np.uint8)
 for _kind, _byte in {Kind.INSERT: b"I", Kind.UPDATE: b"U", Kind.DELETE: b"D", Kind.TRUNCATE: b"T"}.items():
     _MESSAGE_BYTE[_kind] = _byte[0]
@@ -54,27 +62,68 @@ def decode(records: Any, schema: TableSchema) -> Any:
     """
     payloads = Payloads.of(records.column("payload"))
     kinds = records.column("kind").to_numpy(zero_copy_only=False)
-    try:
-        old, new = _find_tuples(payloads, kinds, schema)
-    except MalformedError as error:
-        lsn = Lsn(records.column("ordinal")[error.row].as_py())
-        raise DefiniteError(
-            f"{schema.table}: the change at {lsn} cannot be decoded: {error.reason}",
-            "the log or the recorded shape of the table is damaged; copy the table again",
-            table=str(schema.table),
-        ) from None
+    names = change_schema(schema)
+    parts = []
+    for start, stop in _cuts(payloads):
+        try:
+            parts.append(_decode_part(payloads.part(start, stop), kinds[start:stop], schema, names))
+        except MalformedError as error:
+            lsn = Lsn(records.column("ordinal")[start + error.row].as_py())
+            raise DefiniteError(
+                f"{schema.table}: the change at {lsn} cannot be decoded: {error.reason}",
+                "the log or the recorded shape of the table is damaged; copy the table again",
+                table=str(schema.table),
+            ) from None
+    part = _joined(parts)
+    found = pa.RecordBatch.from_arrays([*_metadata(records), *part.arrays], schema=names)
+    found = with_exact(found, kept_texts(part.new_texts, schema, len(kinds)), EXACT)
+    return with_exact(found, kept_texts(part.old_texts, schema, len(kinds)), EXACT_BEFORE)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some of the rows: all columns but those of the metadata."""
+
+    arrays: list[Any]
+    new_texts: Texts
+    old_texts: Texts
+
+
+def _cuts(payloads: Payloads) -> list[tuple[int, int]]:
+    """The rows of each part; one where there are none."""
+    count = len(payloads)
+    data_bytes = int(payloads.ends[-1] - payloads.starts[0]) if count else 0
+    rows = max(_PART_ROWS_MIN, -(-count // (data_bytes // _PART_BYTES + 1)))
+    return [(start, min(start + rows, count)) for start in range(0, max(1, count), rows)]
+
+
+def _decode_part(payloads: Payloads, kinds: Any, schema: TableSchema, names: Any) -> _Part:
+    old, new = _find_tuples(payloads, kinds, schema)
     new = [cells.filled_from(before) for cells, before in zip(new, old, strict=True)] if old and new else new
-    before, old_texts = _columns(payloads, old, schema, len(kinds))
-    after, new_texts = _columns(payloads, new, schema, len(kinds))
-    arrays = [
-        *_metadata(records, kinds),
-        _before(before, old, schema, len(kinds)),
-        _unchanged(new, schema, len(kinds)),
-        *after,
-    ]
-    found = pa.RecordBatch.from_arrays(arrays, schema=change_schema(schema))
-    found = with_exact(found, kept_texts(new_texts, schema, len(kinds)), EXACT)
-    return with_exact(found, kept_texts(old_texts, schema, len(kinds)), EXACT_BEFORE)
+    before, old_texts = _columns(payloads, old, schema) if old else ([], {})
+    after, new_texts = _columns(payloads, new, schema) if new else (_nothing(schema, len(kinds)), {})
+    before_type = names.field(BEFORE).type
+    arrays = [_before(before, old, before_type, len(kinds)), _unchanged(new, schema, len(kinds)), *after]
+    return _Part(arrays, new_texts, old_texts)
+
+
+def _joined(parts: list[_Part]) -> _Part:
+    if len(parts) == 1:
+        return parts[0]
+    arrays = [pa.concat_arrays(of_parts) for of_parts in zip(*(part.arrays for part in parts), strict=True)]
+    counts = [len(part.arrays[0]) for part in parts]
+    new_texts = _joined_texts([part.new_texts for part in parts], counts)
+    return _Part(arrays, new_texts, _joined_texts([part.old_texts for part in parts], counts))
+
+
+def _joined_texts(parts: list[Texts], counts: list[int]) -> Texts:
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {
+        name: pa.concat_arrays(
+            [part.get(name, pa.nulls(count, pa.string())) for part, count in zip(parts, counts, strict=True)]
+        )
+        for name in names
+    }
 
 
 def _find_tuples(payloads: Payloads, kinds: Any, schema: TableSchema) -> tuple[list[Cells], list[Cells]]:
@@ -82,13 +131,13 @@ def _find_tuples(payloads: Payloads, kinds: Any, schema: TableSchema) -> tuple[l
     everywhere = np.arange(len(kinds))
     marker = _check_heads(payloads, kinds, schema.relation)
     tuples_at = payloads.starts + (_TUPLE_AT + 1)
-    with_old = np.flatnonzero((kinds != Kind.TRUNCATE) & (marker != _NEW_ROW))
-    with_new = np.flatnonzero((kinds == Kind.INSERT) | (kinds == Kind.UPDATE))
-    ends = np.where(kinds == Kind.TRUNCATE, payloads.ends, tuples_at)
+    with_old = np.flatnonzero((kinds != _TRUNCATE) & (marker != _NEW_ROW))
+    with_new = np.flatnonzero((kinds == _INSERT) | (kinds == _UPDATE))
+    ends = np.where(kinds == _TRUNCATE, payloads.ends, tuples_at)
     old: list[Cells] = []
     if len(with_old):
         old, ends[with_old] = walk(payloads, with_old, tuples_at[with_old], len(schema.columns))
-        both = with_old[kinds[with_old] == Kind.UPDATE]
+        both = with_old[kinds[with_old] == _UPDATE]
         _require_at(payloads, both, ends[both], _NEW_ROW, "no new row follows its old row")
         ends[both] += 1
     new: list[Cells] = []
@@ -107,29 +156,36 @@ def _check_heads(payloads: Payloads, kinds: Any, relation: int) -> Any:
     marker = payloads.data[payloads.starts + _TUPLE_AT]
     is_old = (marker == _OLD_KEY) | (marker == _OLD_ROW)
     is_new = marker == _NEW_ROW
-    truncate = kinds == Kind.TRUNCATE
+    truncate = kinds == _TRUNCATE
     require(truncate | (payloads.uint32(payloads.starts + _RELATION_AT) == relation), rows, "it is of another relation")
-    fits = np.where(kinds == Kind.INSERT, is_new, np.where(kinds == Kind.DELETE, is_old, is_old | is_new))
+    fits = np.where(kinds == _INSERT, is_new, np.where(kinds == _DELETE, is_old, is_old | is_new))
     require(truncate | fits, rows, "its first tuple is not of a known kind")
     return marker
 
 
-def _metadata(records: Any, kinds: Any) -> list[Any]:
-    ops = pa.array([_OPS.get(kind) for kind in range(256)], pa.string())
+@cache
+def _ops_by_kind() -> Any:
+    # Not when the module is loaded: Arrow loads pandas for its first array, and a process that captures needs neither.
+    return pa.array([_OPS.get(kind) for kind in range(256)], pa.string())
+
+
+def _metadata(records: Any) -> list[Any]:
     return [
-        ops.take(pa.array(kinds)),
+        _ops_by_kind().take(records.column("kind")),
         records.column("seq"),
         records.column("position"),
         records.column("commit_ordinal").cast(pa.int64()),
         records.column("xid").cast(pa.int64()),
-        records.column("commit_time_us").cast(pa.timestamp("us")).cast(pa.timestamp("us", tz="UTC")),
+        records.column("commit_time_us").view(METADATA[COMMIT_TS]),
     ]
 
 
-def _columns(payloads: Payloads, tuples: list[Cells], schema: TableSchema, count: int) -> tuple[list[Any], Texts]:
+def _nothing(schema: TableSchema, count: int) -> list[Any]:
+    return [pa.nulls(count, arrow_type(column.type)) for column in schema.columns]
+
+
+def _columns(payloads: Payloads, tuples: list[Cells], schema: TableSchema) -> tuple[list[Any], Texts]:
     """Each column's values, and the texts of those that it cannot hold."""
-    if not tuples:
-        return [pa.nulls(count, arrow_type(column.type)) for column in schema.columns], {}
     arrays, texts = [], {}
     for cells, column in zip(tuples, schema.columns, strict=True):
         values, odd = cast_column(cells.text(payloads), schema, column)
@@ -153,22 +209,16 @@ def cast_column(text: Any, schema: TableSchema, column: Column) -> tuple[Any, An
 
 
 def kept_texts(texts: Texts, schema: TableSchema, count: int) -> Any | None:
-    """One map a row; None where no row has such a text. A definite error where a row cannot be told by its key."""
-    for name in schema.key:
-        if name in texts:
-            shown = texts[name].drop_null()[0].as_py()
-            lake = schema.column(name).type
-            raise DefiniteError(
-                f"{schema.table} column {name}: the value '{shown}' has no exact {lake}, and the column is in the key",
-                f"copy the column as text: tailrace sync --as-text {schema.table}.{name}; "
-                f"then: tailrace tables resync LAKE {schema.table}",
-                str(schema.table),
-            )
+    """One map a row; None where no row has such a text. `TextKeyError` where a row could not be told by its key."""
+    odd = [schema.column(name) for name in schema.key if name in texts]
+    if odd:
+        shown = texts[odd[0].name].drop_null()[0].as_py()
+        reason = f"column {odd[0].name} is in the key and is text now: the value '{shown}' has no exact {odd[0].type}"
+        raise TextKeyError.found(schema.table, reason, schema.relation, [column.identity for column in odd])
     return maps_of(texts, count) if texts else None
 
 
-def _before(columns: list[Any], old: list[Cells], schema: TableSchema, count: int) -> Any:
-    type_ = change_schema(schema).field(BEFORE).type
+def _before(columns: list[Any], old: list[Cells], type_: Any, count: int) -> Any:
     if not old:
         return pa.nulls(count, type_)
     return pa.StructArray.from_arrays(columns, fields=list(type_), mask=pa.array(old[0].flags == NO_TUPLE))
@@ -176,7 +226,7 @@ def _before(columns: list[Any], old: list[Cells], schema: TableSchema, count: in
 
 def _unchanged(new: list[Cells], schema: TableSchema, count: int) -> Any:
     """For each row the names of its unchanged columns, null where there are none."""
-    if not any((cells.flags == UNCHANGED).any() for cells in new):
+    if not any((cells.flags == UNCHANGED).any() for cells in new if not cells.are_texts):
         return pa.nulls(count, pa.list_(pa.string()))
     is_unchanged = np.stack([cells.flags == UNCHANGED for cells in new], axis=1)
     counts = is_unchanged.sum(axis=1)

@@ -6,7 +6,6 @@ so a table with a problem is refused before anything is changed in the source.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import psycopg
@@ -112,25 +111,15 @@ def _hides_generated(info: TableInfo) -> bool:
 
 
 def _name_clashes(info: TableInfo) -> list[Problem]:
-    """Spark takes `a` and `A` for one column, and a change has columns of our own beside the table's."""
-    folded: dict[str, list[str]] = defaultdict(list)
-    for column in info.columns:
-        folded[column.name.lower()].append(column.name)
-    rename = f'alter table {quoted(info.table)} rename column "{{}}" to …'
-    twins = [
+    """A change has columns of our own beside the table's."""
+    return [
         Problem(
-            f"columns {' and '.join(names)} of table {info.table} differ only in case",
-            rename.format(names[-1]),
+            f"column {column.name} of table {info.table} has a name that Tailrace uses",
+            f'alter table {quoted(info.table)} rename column "{column.name}" to …',
         )
-        for names in folded.values()
-        if len(names) > 1
+        for column in info.columns
+        if column.name.lower().startswith(PREFIX)
     ]
-    ours = [
-        Problem(f"column {names[0]} of table {info.table} has a name that Tailrace uses", rename.format(names[0]))
-        for lower, names in folded.items()
-        if lower.startswith(PREFIX)
-    ]
-    return twins + ours
 
 
 def source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:

@@ -9,7 +9,7 @@ that sends updates too, the server would refuse the application's updates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import psycopg
 from psycopg import sql
@@ -54,6 +54,8 @@ class Kind:
     """Of tables whose rows nothing identifies: inserts and truncates alone."""
     generated: bool = False
     """Generated columns that are stored, too."""
+    keeps_others: bool = False
+    """What it sends stays as it is: it may send more, for someone who has said so."""
 
     def options(self, has_roots: bool) -> sql.SQL:
         """What follows the tables in a statement that makes it."""
@@ -129,10 +131,10 @@ def publish(
     tables: Sequence[TableId],
     infos: Sequence[TableInfo],
     waiter: Waiter,
-    *,
-    generated: bool,
+    kind: Kind,
 ) -> tuple[list[str], dict[TableId, Problem]]:
-    """Make the claim's publications send the tables: what was done, a line each, and the tables that are refused."""
+    """Make the claim's publications, of this kind and for inserts, send the tables: what was done, a line each, and the
+    tables that are refused."""
     done = []
     by_inserts = {info.table for info in infos if info.by_inserts}
     # It may have lost its identity since it was looked at: the server would refuse its updates.
@@ -140,7 +142,7 @@ def publish(
     for inserts, name in enumerate(publications(claim)):
         chosen = [t for t in tables if t not in refused and (t in by_inserts) == bool(inserts)]
         if claim["owns_publication"]:
-            ensured = ensure_publication(conn, name, chosen, waiter, Kind(bool(inserts), generated))
+            ensured = ensure_publication(conn, name, chosen, waiter, replace(kind, inserts=bool(inserts)))
         else:
             ensured = use_publication(conn, name, chosen)
         refused |= ensured.refused
@@ -160,10 +162,12 @@ def sent_tables(conn: psycopg.Connection, claim: Claim, infos: Sequence[TableInf
 def ensure_publication(
     conn: psycopg.Connection, name: str, tables: Sequence[TableId], waiter: Waiter, kind: Kind = EVERYTHING
 ) -> Ensured:
-    """Make our own publication send the tables and no others: a table that cannot be copied must not be published, lest
-    the server refuse its updates. Refused are those that it cannot send; a definite error if a new publication would
-    send none of them."""
+    """Make our own publication send the tables and, unless it keeps them, no others: a table that cannot be copied must
+    not be published, lest the server refuse its updates. Refused are those that it cannot send; a definite error if a
+    new publication would send none of them."""
     found = find_publication(conn, name, inserts=kind.inserts)
+    if found is not None and kind.keeps_others:
+        kind = replace(kind, generated=found.has_generated)
     if found is not None and (not found.via_root or found.has_generated != kind.generated):
         # Another process has changed it: changes of partitions come under names that no lake table has. Or a person
         # wants generated columns now, or does not any more.
@@ -173,7 +177,8 @@ def ensure_publication(
         found = find_publication(conn, name, inserts=kind.inserts)
     missing = [table for table in tables if found is None or table not in found.tables]
     infos = {info.table: info for info in find_tables(conn, missing)}
-    done = Ensured(dropped=sorted((found.tables | found.partial) - set(tables)) if found is not None else [])
+    others = sorted((found.tables | found.partial) - set(tables)) if found is not None else []
+    done = Ensured(dropped=[] if kind.keeps_others else others)
     if done.dropped:
         waiter.run(conn, _without(name, done.dropped), lock_holders("leaving tables out of the publication"))
     for table in missing:

@@ -12,9 +12,13 @@ import psycopg
 from psycopg import pq
 
 from tailrace.errors import DefiniteError, GapError, TailraceError, TransientError
+from tailrace.source.postgres._inbox import Inbox, Messages
 from tailrace.source.postgres._timeline import REPAIR
 
 FEEDBACK_SECONDS = 0.5
+GATHER_SECONDS = 0.001
+"""How long messages may gather in the socket while more and more come. A server that wakes us for each of them is
+slowed down by it. A first message after a silence is read at once."""
 SILENCE_SECONDS_MAX = 120.0
 """A server that is asked all the time and does not answer for so long is looked at: a network that was cut says
 nothing."""
@@ -25,43 +29,6 @@ _UNDEFINED_OBJECT = b"42704"
 _POSTGRES_EPOCH_SECONDS = 946_684_800
 _STATUS = struct.Struct(">cQQQqB")
 _MESSAGES_AT_ONCE = 10_000
-_OBJECT_BYTES = 64
-"""What Python adds to a message."""
-
-
-class Inbox:
-    """Messages on their way from the receiving to the writing thread, bounded in bytes."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._messages: list[bytes] = []
-        self._bytes = 0
-        self._changed = threading.Condition()
-        self._closed: BaseException | None = None
-
-    def put(self, messages: list[bytes]) -> None:
-        with self._changed:
-            self._messages += messages
-            self._bytes += sum(map(len, messages)) + _OBJECT_BYTES * len(messages)
-            self._changed.notify_all()
-
-    @property
-    def is_full(self) -> bool:
-        return self._bytes >= self._bytes_max
-
-    def close(self, reason: BaseException) -> None:
-        with self._changed:
-            self._closed = reason
-            self._changed.notify_all()
-
-    def take(self, timeout_seconds: float) -> list[bytes]:
-        """All that is there; raises the receiver's error once everything before it is taken."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._messages or self._closed, timeout_seconds)
-            taken, self._messages, self._bytes = self._messages, [], 0
-            if not taken and self._closed:
-                raise self._closed
-            return taken
 
 
 class Receiver(threading.Thread):
@@ -87,6 +54,8 @@ class Receiver(threading.Thread):
         self._is_paused = is_paused
         self._is_at_work = is_at_work
         self._stopping = threading.Event()
+        self._keeps_coming = False
+        """Messages have come since we last waited for some."""
 
     def run(self) -> None:
         try:
@@ -122,17 +91,18 @@ class Receiver(threading.Thread):
     def _require_work(self) -> None:
         """Transient unless the server is silent because of the WAL that it reads: a large transaction of other tables,
         or one of many definitions, can take it hours, and a new connection would begin with it again."""
-        if not self._is_at_work() and not select([self._pgconn.socket], [], [], ANSWER_SECONDS)[0]:
+        if not self._is_at_work() and not self._is_readable(ANSWER_SECONDS):
             raise TransientError(f"the server has not answered for {SILENCE_SECONDS_MAX:.0f} s")
 
     def _receive(self) -> bool:
         """Hand over what libpq has buffered; False when it has nothing whole."""
-        messages: list[bytes] = []
-        get = self._pgconn.get_copy_data
-        while len(messages) < _MESSAGES_AT_ONCE:
-            size, data = get(1)
+        messages = Messages()
+        data, lengths, get = messages.data, messages.lengths, self._pgconn.get_copy_data
+        while len(lengths) < _MESSAGES_AT_ONCE:
+            size, message = get(1)
             if size > 0:
-                messages.append(bytes(data))
+                data += message
+                lengths.append(size)
             elif size == 0:
                 break
             else:
@@ -140,12 +110,19 @@ class Receiver(threading.Thread):
                 raise _ending(self._pgconn)
         if messages:
             self._inbox.put(messages)
+            self._keeps_coming = True
         return bool(messages)
 
     def _wait(self, until: float) -> None:
+        if self._keeps_coming and not self._is_readable(0.0):
+            time.sleep(GATHER_SECONDS)
+        self._keeps_coming = False
         timeout_seconds = max(0.0, until - time.monotonic())
-        if select([self._pgconn.socket], [], [], min(timeout_seconds, 0.1))[0]:
+        if self._is_readable(min(timeout_seconds, 0.1)):
             self._pgconn.consume_input()
+
+    def _is_readable(self, timeout_seconds: float) -> bool:
+        return bool(select([self._pgconn.socket], [], [], timeout_seconds)[0])
 
     def _confirm(self) -> None:
         ordinal = self._durable_ordinal()

@@ -18,9 +18,10 @@ the server, what it sent with a prepared transaction is known to all others, whe
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 
 from tailrace.errors import GapError
@@ -28,7 +29,9 @@ from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres._announced import Described
+from tailrace.source.postgres._heads import BEGIN, COMMIT, HEADER_BYTES, Whole
 from tailrace.source.postgres._history import FIRST, History
+from tailrace.source.postgres._inbox import Messages
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._messages import (
     POSTGRES_EPOCH_US,
@@ -51,14 +54,13 @@ from tailrace.source.postgres._messages import (
     without_xid,
 )
 from tailrace.source.postgres._replay import Replay
-from tailrace.source.postgres._stream_records import HEADER_BYTES, RecordList
+from tailrace.source.postgres._stream_records import RecordList
 from tailrace.source.postgres._timeline import REPAIR
 
 _LSN = struct.Struct(">xQ")
-_BEGIN_TAG, _COMMIT_TAG = ord("B"), ord("C")
 _BEGIN = struct.Struct(f">xQ{HEADER_BYTES - 8}xQ8xI")
 _COMMIT = struct.Struct(f">xQ{HEADER_BYTES - 8}xBQQq")
-"""With the header in front: where transactions are short there are more of these two than changes."""
+"""With the header in front."""
 _COMMIT_RECORD = struct.Struct(">QQq")
 
 
@@ -93,6 +95,11 @@ class StreamEncoder:
         """How many shapes were announced. Such a message has no LSN, so its number tells the record."""
         self._unlogged: dict[int, Relation] = {}
         """Shapes that only transactions announced which the log has: the server sends a shape once."""
+        self._directly: Relation | None = None
+        """The table that was announced last, where nothing but that has come since."""
+        self._held: tuple[Relation, int] | None = None
+        """A table that was announced directly after another one, and in which sub-transaction. The next change tells
+        whether it is a partition of that one: those of a partition come under the number of its table."""
         self._block = ("", 0, 0)
         """How it began, its transaction, where that commits or is prepared."""
         self._xid, self._is_streamed, self._is_skipped = 0, False, False
@@ -102,34 +109,60 @@ class StreamEncoder:
         """Whether a transaction is in the log of which the server has more to send."""
         return bool(self._streamed)
 
-    def encode(self, messages: Sequence[bytes]) -> pa.RecordBatch:
-        """The records of `messages`, in order."""
-        self._records = records = RecordList(messages, self._history)
-        tags = records.heads.tags.tolist()
-        start = 0
-        for row in records.heads.rare:
-            if start < row:
-                self._take_changes(start, row)
-            tag = tags[row]
-            if tag == _BEGIN_TAG:
-                self._begin_whole(messages[row])
-            elif tag == _COMMIT_TAG:
-                self._commit_whole(messages[row])
+    def encode(self, messages: Messages) -> pa.RecordBatch:
+        """The records of `messages`, in order. Uses them up."""
+        self._records = RecordList(messages, self._history)
+        done = 0
+        for stretch in self._records.heads.stretches():
+            if isinstance(stretch, Whole):
+                done = self._take_whole(stretch, done)
             else:
-                self._take(chr(tag), messages[row])
-            start = row + 1
-        self._take_changes(start, len(messages))
-        return records.to_batch()
+                done = self._take_rare(stretch.tolist(), done)
+        self._take_changes(done, len(messages))
+        return self._records.to_batch()
+
+    def _take_whole(self, whole: Whole, done: int) -> int:
+        """Transactions which nothing is to be asked about are taken together."""
+        self._take_changes(done, whole.start)
+        is_new = whole.first_commit > self._last_commit_ordinal
+        if self._xid or self._unlogged or self._replay.is_awaited or not is_new:
+            rare = self._records.heads.rare
+            first, last = np.searchsorted(rare, (whole.start, whole.stop))
+            return self._take_rare(rare[first:last].tolist(), whole.start)
+        self._records.add_whole(whole)
+        self._last_commit_ordinal = whole.last_commit
+        return whole.stop
+
+    def _take_rare(self, rows: list[int], done: int) -> int:
+        """These messages and the changes among them, one after the other; where the next one is."""
+        heads = self._records.heads
+        for row in rows:
+            if done < row:
+                self._take_changes(done, row)
+            tag, message = heads.tags[row], heads.message(row)
+            if tag == BEGIN:
+                self._begin_whole(message)
+            elif tag == COMMIT:
+                self._commit_whole(message)
+            else:
+                self._take(chr(tag), message)
+            done = row + 1
+        return done
 
     def _take_changes(self, start: int, stop: int) -> None:
-        if start == stop or self._is_skipped:
+        if start == stop or (self._is_skipped and self._directly is None):
             return
         if not self._xid:
             raise malformed("row")
-        self._records.add_changes(start, stop, self._xid, self._is_streamed)
+        if self._directly is not None:
+            self._release(self._records.relation_of(start, self._is_streamed))
+        if not self._is_skipped:
+            self._records.add_changes(start, stop, self._xid, self._is_streamed)
 
     def _take(self, tag: str, message: bytes) -> None:
         payload = message[HEADER_BYTES:]
+        if tag not in "RYk" and self._directly is not None:
+            self._release()
         match tag:
             case "k":
                 if not self._xid:
@@ -242,6 +275,8 @@ class StreamEncoder:
     def _commit_whole(self, message: bytes) -> None:
         if len(message) != _COMMIT.size:
             raise malformed("C")
+        if self._directly is not None:
+            self._release()
         lsn, _, commit_lsn, end_lsn, time = _COMMIT.unpack(message)
         if self._block != ("B", self._xid, commit_lsn):
             raise malformed("C")
@@ -295,6 +330,24 @@ class StreamEncoder:
             )
 
     def _announce(self, relation: Relation, sub_xid: int) -> None:
+        root = self._directly
+        self._release()
+        self._directly = relation
+        if root is None:
+            self._describe_in(relation, sub_xid)
+        else:
+            self._held = replace(relation, part_of=root.oid), sub_xid
+
+    def _release(self, changed: int = 0) -> None:
+        """Log what was held back, now that the next message is there: a change of the table with this number, if any is
+        one."""
+        held, self._directly, self._held = self._held, None, None
+        if held is not None:
+            relation, sub_xid = held
+            is_part = relation.part_of == changed
+            self._describe_in(relation if is_part else replace(relation, part_of=0), sub_xid)
+
+    def _describe_in(self, relation: Relation, sub_xid: int) -> None:
         self._announced += 1
         if self._is_skipped:
             self._unlogged[relation.oid] = relation

@@ -17,7 +17,7 @@ from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
 from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights, hidden_rows
-from tailrace.source.postgres._catalog import TableInfo, candidates, quoted
+from tailrace.source.postgres._catalog import TableInfo, candidates, quoted, schema_of
 from tailrace.source.postgres._problems import problems
 from tailrace.source.postgres._publication import require_publication, use_publication
 from tailrace.source.postgres._queries import load
@@ -119,6 +119,14 @@ def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
     ]
     if as_text:
         checks.append(Check("copied as text", True, _listed(as_text)))
+    renamed = [
+        f"{info.table}.{column.in_source} is {column.name} there"
+        for info in tables
+        for column in schema_of(info).columns
+        if column.source_name
+    ]
+    if renamed:
+        checks.append(Check("names in the lake", None, f"another name differs only in case: {_listed(renamed)}"))
     generated = [
         f"{info.table}.{column.name}"
         for info in tables

@@ -12,11 +12,13 @@ over rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8]
@@ -55,11 +57,22 @@ class Payloads:
         data = np.frombuffer(data_buffer or b"", dtype=np.uint8)
         return cls(data, offsets[:-1], offsets[1:])
 
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def part(self, start: int, stop: int) -> Payloads:
+        """Some of the messages, without copying them."""
+        return Payloads(self.data, self.starts[start:stop], self.ends[start:stop])
+
     def uint16(self, at: Positions) -> Positions:
         return self._big_endian(">u2")[at].astype(np.int64)
 
     def uint32(self, at: Positions) -> Positions:
-        return self._big_endian(">u4")[at].astype(np.int64)
+        return self._uint32s[at].astype(np.int64)
+
+    @cached_property
+    def _uint32s(self) -> npt.NDArray[Any]:
+        return self._big_endian(">u4")
 
     def _big_endian(self, dtype: str) -> npt.NDArray[Any]:
         """An overlapping view: element i is the number whose first byte is byte i."""
@@ -75,6 +88,16 @@ class Cells:
     flags: Flags
     starts: Positions
     ends: Positions
+
+    @cached_property
+    def is_text(self) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = self.flags == TEXT
+        return found
+
+    @cached_property
+    def are_texts(self) -> bool:
+        """All of them, as nearly always."""
+        return all_hold(self.is_text)
 
     def filled_from(self, other: Cells) -> Cells:
         """Take `other`'s text wherever ours is unchanged TOAST.
@@ -103,9 +126,14 @@ class Cells:
             return pa.array([], pa.binary())
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(payloads.data)]
         alternating = pa.BinaryArray.from_buffers(pa.binary(), 2 * count - 1, buffers)
-        missing = self.flags != TEXT
-        even = pa.array(np.arange(0, 2 * count, 2, dtype=np.int32), mask=missing if missing.any() else None)
-        return alternating.take(even)
+        valid = None if self.are_texts else pa.py_buffer(np.packbits(self.is_text, bitorder="little"))
+        even = pa.Array.from_buffers(pa.int32(), count, [valid, pa.py_buffer(_even_numbers(count))])
+        return pc.take(alternating, even, boundscheck=False)
+
+
+@lru_cache(maxsize=1)
+def _even_numbers(count: int) -> npt.NDArray[np.int32]:
+    return np.arange(0, 2 * count, 2, dtype=np.int32)
 
 
 def walk(payloads: Payloads, rows: Positions, at: Positions, column_count: int) -> tuple[list[Cells], Positions]:
@@ -113,43 +141,42 @@ def walk(payloads: Payloads, rows: Positions, at: Positions, column_count: int) 
 
     Returns the cells of each column for all rows of the batch, and where the tuples end.
     """
-    ends = payloads.ends[rows]
+    ends = payloads.ends if len(rows) == len(payloads) else payloads.ends[rows]
     require(at + _COUNT_BYTES <= ends, rows, "it ends before its tuple")
     require(payloads.uint16(at) == column_count, rows, f"its tuple does not have {column_count} columns")
     at = at + _COUNT_BYTES
     columns = []
     for _ in range(column_count):
         require(at < ends, rows, "it ends inside its tuple")
-        flags = payloads.data[at]
-        starts, stops = _extent(payloads, rows, at, flags)
-        columns.append(_for_all_rows(payloads, rows, Cells(flags, starts, stops)))
-        at = stops
+        cells = _cells(payloads, rows, ends, at)
+        columns.append(_for_all_rows(payloads, rows, cells))
+        at = cells.ends
     return columns, at
 
 
-def _extent(payloads: Payloads, rows: Positions, at: Positions, flags: Flags) -> tuple[Positions, Positions]:
-    """Where the text of a column starts and stops; empty, just after the flag, if it has none.
+def _cells(payloads: Payloads, rows: Positions, ends: Positions, at: Positions) -> Cells:
+    """The column whose flags are at `at`. The text of one that has none is empty, just after the flag.
 
     A length that reaches past the row's end shows when the next column, or the row's end, is looked for.
     """
+    flags = payloads.data[at]
     is_text = flags == TEXT
-    if is_text.all():
-        require(at + _FLAG_BYTES + _LENGTH_BYTES <= payloads.ends[rows], rows, "it ends inside a length")
+    if all_hold(is_text):
         starts = at + (_FLAG_BYTES + _LENGTH_BYTES)
-        stops = starts + payloads.uint32(at + _FLAG_BYTES)
-    else:
-        require(is_text | (flags == NULL) | (flags == UNCHANGED), rows, "a column has an unknown flag")
-        starts = at + _FLAG_BYTES + np.where(is_text, _LENGTH_BYTES, 0)
-        require(starts <= payloads.ends[rows], rows, "it ends inside a length")
-        stops = starts.copy()
-        stops[is_text] += payloads.uint32(at[is_text] + _FLAG_BYTES)
-    return starts, stops
+        require(starts <= ends, rows, "it ends inside a length")
+        return Cells(flags, starts, starts + payloads.uint32(at + _FLAG_BYTES))
+    require(is_text | (flags == NULL) | (flags == UNCHANGED), rows, "a column has an unknown flag")
+    starts = at + _FLAG_BYTES + np.where(is_text, _LENGTH_BYTES, 0)
+    require(starts <= ends, rows, "it ends inside a length")
+    stops = starts.copy()
+    stops[is_text] += payloads.uint32(at[is_text] + _FLAG_BYTES)
+    return Cells(flags, starts, stops)
 
 
 def _for_all_rows(payloads: Payloads, rows: Positions, cells: Cells) -> Cells:
-    if len(rows) == len(payloads.starts):
+    if len(rows) == len(payloads):
         return cells
-    flags = np.full(len(payloads.starts), NO_TUPLE, dtype=np.uint8)
+    flags = np.full(len(payloads), NO_TUPLE, dtype=np.uint8)
     starts, ends = payloads.starts.copy(), payloads.starts.copy()
     flags[rows], starts[rows], ends[rows] = cells.flags, cells.starts, cells.ends
     return Cells(flags, starts, ends)
@@ -157,5 +184,10 @@ def _for_all_rows(payloads: Payloads, rows: Positions, cells: Cells) -> Cells:
 
 def require(holds: npt.NDArray[np.bool_], rows: Positions, reason: str) -> None:
     """Blame the first of `rows` for which something does not hold."""
-    if not holds.all():
+    if not all_hold(holds):
         raise MalformedError(int(rows[np.argmin(holds)]), reason)
+
+
+def all_hold(holds: npt.NDArray[np.bool_]) -> bool:
+    # Counting is several times faster than asking for all.
+    return bool(np.count_nonzero(holds) == len(holds))

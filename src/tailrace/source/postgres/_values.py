@@ -135,6 +135,12 @@ def _utf8(text: Any) -> Any:
 
 
 def _boolean(text: Any) -> Any:
+    if text.null_count == 0 and (np.diff(_offsets(text)) == 1).all():
+        first = int(_offsets(text)[0])
+        letters = np.frombuffer(text.buffers()[2] or b"", dtype=np.uint8)[first : first + len(text)]
+        is_true = letters == ord("t")
+        if (is_true | (letters == ord("f"))).all():
+            return pa.array(is_true)
     truth = pc.equal(text, "t")
     if not pc.all(pc.or_(truth, pc.equal(text, "f")), min_count=0).as_py():
         raise _refusal(text, "boolean", "")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
+from tailrace.model.table import TableSchema
 from tailrace.source.postgres._definition import Attribute, Definition
 
 _NUMERIC = 1700
@@ -29,6 +30,14 @@ def why_copy(old: Definition, new: Definition) -> str | None:
     if new.partitions is not None:
         checks += [_partitions, _values, _sent, _rewrites, _types]
     return next((reason for check in checks if (reason := check(old, new)) is not None), None)
+
+
+def why_part(old: Definition, now: Definition, part: TableSchema) -> str | None:
+    """Why rows that came from a partition are not known to be in the table: it is gone, and was not there before. What
+    was told of it before `old` was read is no matter: a copy made since does not have those rows."""
+    if part.definition is None or part.definition["at"] <= old.at or str(part.relation) in (now.partitions or {}):
+        return None
+    return f"partition {part.table} was filled, and then detached or dropped"
 
 
 def _names(old: Definition, new: Definition) -> str | None:
@@ -139,7 +148,9 @@ def _partitions(old: Definition, new: Definition) -> str | None:
         return "a partition was detached or dropped"
     if any(after[part].has_older_rows for part in after.keys() - before.keys()):
         return "a partition was attached with its rows"
-    if before and _is_rewritten(old, new):
+    # The first file of a table has its number. So what was done to a partition shows also where it is new to us.
+    is_emptied = any(new.files.get(part, int(part)) != int(part) for part in after.keys() - before.keys())
+    if before and (is_emptied or _is_rewritten(old, new)):
         return "a partition was emptied or rewritten"
     return None
 

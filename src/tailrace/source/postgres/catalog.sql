@@ -86,13 +86,18 @@ group by tree.root;
 -- look_in: have one more namespace in the search path until the transaction ends
 select set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(%(namespace)s)), true);
 
--- copy: rows as CSV
-copy (select {names} from {rows}) to stdout (format csv);
-
--- copy_alike: the same; the names in them are printed under one search path, whatever the one that the query is read under
+-- copy: rows as text; the names in them are printed under one search path, whatever the one that the query is read under
 copy (
   select {names} from (select {names} from {rows}) as r where (select set_config('search_path', {path}, true)) is not null
-) to stdout (format csv);
+) to stdout;
+
+-- copy_chosen: the same of rows that a person's condition chooses
+copy (
+  -- The count has all of them found before the first is printed: what the condition calls looks for names where that
+  -- person would.
+  select case when c0 > 0 then left(set_config('search_path', {path}, true), 0) end {names}
+  from (select count(*) over () {columns} from {rows}) as r (c0 {names})
+) to stdout;
 
 -- access: what the connected user may do with some tables
 select c.oid::bigint as relation,

@@ -45,9 +45,9 @@ from (
 where mod(number, {size}) = 0 or is_last
 order by number;
 
--- last_key: of some rows, the one with the greatest key
+-- place: of some rows in an order, the one after so many
 select {texts}
-from (select {keys} from {rows} order by {places} limit 1) as chosen;
+from (select {keys} from {rows} order by {places} limit 1 offset {offset}) as chosen;
 
 -- leads_index: whether some columns of a table are the first of an index that has all of its rows, in any order
 select exists (

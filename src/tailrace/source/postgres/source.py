@@ -52,7 +52,7 @@ from tailrace.source.postgres._catalog import (
     schema_of,
 )
 from tailrace.source.postgres._claims import require_names, require_signals, require_usable
-from tailrace.source.postgres._connection import KeptConnection, explained, session
+from tailrace.source.postgres._connection import IdleConnections, KeptConnection, explained, session
 from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import read_chosen, renewed, types_of
@@ -62,7 +62,7 @@ from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
 from tailrace.source.postgres._problems import source_tables
 from tailrace.source.postgres._protocol import StreamOptions
-from tailrace.source.postgres._publication import drop_publication, publications, publish, sent_tables
+from tailrace.source.postgres._publication import Kind, drop_publication, publications, publish, sent_tables
 from tailrace.source.postgres._sent import Sent, as_sent, sent_by
 from tailrace.source.postgres._signal_table import SignalTable, without_signals
 from tailrace.source.postgres._slot import (
@@ -73,7 +73,7 @@ from tailrace.source.postgres._slot import (
     require_slot,
 )
 from tailrace.source.postgres._standby import exact_snapshot, is_standby
-from tailrace.source.postgres._verdict import why_copy
+from tailrace.source.postgres._verdict import why_copy, why_part
 from tailrace.source.postgres._waiting import Waiter
 from tailrace.source.postgres._watermarks import watermarks_of
 
@@ -119,7 +119,10 @@ class PostgresSource(Source):
         self._stream = StreamOptions(**(stream or {}))
         self._generated = generated
         self._kept = KeptConnection(dsn)
+        self._idle = IdleConnections(dsn)
         self._history = FIRST
+        self._bridged: int | None = None
+        """The gap for which the slot was made again."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(self.arguments.values())
@@ -186,12 +189,12 @@ class PostgresSource(Source):
             return source_tables(conn, found)
 
     def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
-        with session(self._dsn) as conn:
+        with self._idle.session() as conn:
             found = source_tables(conn, self._found(conn, tables))
         return {each.table: each for each in found}
 
     def define(self, claim: Claim, known: Mapping[TableId, Definition | None]) -> dict[TableId, TableSchema]:
-        with session(self._dsn) as conn, conn.transaction():
+        with self._idle.session() as conn, conn.transaction():
             conn.execute("set transaction isolation level repeatable read read only")
             infos = self._found(conn, list(known))
             before = {info.relation: known[info.table] for info in infos}
@@ -216,6 +219,10 @@ class PostgresSource(Source):
     def why_copy(old: Definition, new: Definition) -> str | None:
         return why_copy(DefinitionOf.from_json(old), DefinitionOf.from_json(new))
 
+    @staticmethod
+    def why_part(old: Definition, now: Definition, part: TableSchema) -> str | None:
+        return why_part(DefinitionOf.from_json(old), DefinitionOf.from_json(now), part)
+
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
         with session(self._dsn) as conn:
             return set(tables) - sent_tables(conn, claim, self._found(conn, tables))
@@ -226,15 +233,18 @@ class PostgresSource(Source):
         tables: Sequence[TableId],
         resume: SourcePosition | None,
         waiting: Waiting = wait_in_silence,
+        *,
+        keeps_others: bool = False,
     ) -> Prepared:
         slot = claim["slot"]
         done = []
         waiter = Waiter(self._kept, waiting)
         with session(self._dsn) as conn:
             if resume is not None and claim.get("gap_from") == resume.ordinal:
-                # What the slot has not sent us is lost anyway.
-                if claim["owns_slot"] and drop_slot(conn, slot):
+                # What the slot has not sent us is lost anyway. Once: then capture reads from the next one.
+                if self._bridged != resume.ordinal and claim["owns_slot"] and drop_slot(conn, slot):
                     done.append(f"slot {slot}, which had lost changes, dropped")
+                self._bridged = resume.ordinal
             elif resume is not None:
                 # What another process may have read from it is for capture to find out, which knows the log's end.
                 require_slot(conn, slot, History.of(claim).lsn(resume.ordinal))
@@ -242,7 +252,8 @@ class PostgresSource(Source):
             if self._signals is not None and self._signals.table not in tables:
                 infos += self._signals.found(conn)
                 tables = [*tables, *(info.table for info in infos if info.table == self._signals.table)]
-            published, refused = publish(conn, claim, tables, infos, waiter, generated=self._generated)
+            kind = Kind(generated=self._generated, keeps_others=keeps_others)
+            published, refused = publish(conn, claim, tables, infos, waiter, kind)
             done += published
             # After the publication: what the slot holds is sent as the publication was at that point.
             if find_ready_slot(conn, slot, is_ours=claim["owns_slot"]) is None:
@@ -313,6 +324,7 @@ class PostgresSource(Source):
             yield SnapshotPoint(self._history.position(exported.lsn), exported.name)
 
     def window(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[WindowPoint]:
+        self._idle.keep()
         return _views.window(self._dsn, waiting, self._watermarks, self._history)
 
     def settle(self, tables: Sequence[TableId], waiting: Waiting = wait_in_silence) -> None:
@@ -332,7 +344,7 @@ class PostgresSource(Source):
             return _chunks.plan(measured(conn, table.detail), bytes_max)
 
     def last_key(self, point: SnapshotPoint, table: SourceTable, order: Sequence[str] = ()) -> Cursor | None:
-        with _chunks.reader(self._dsn, point.token, table.table, table.table, LOCK_SECONDS) as conn:
+        with _chunks.reader(self._idle, point.token, table.table, table.table, LOCK_SECONDS) as conn:
             return _keys.last_key(conn, _keys.key_order(conn, table, order))
 
     def key_chunks(
@@ -344,12 +356,12 @@ class PostgresSource(Source):
         count: int,
         order: Sequence[str] = (),
     ) -> list[_keys.KeyChunk]:
-        with _chunks.reader(self._dsn, point.token, table.table, table.table, LOCK_SECONDS) as conn:
+        with _chunks.reader(self._idle, point.token, table.table, table.table, LOCK_SECONDS) as conn:
             return _keys.plan(conn, _keys.key_order(conn, table, order), between, rows, count)
 
     def chunk_of_keys(self, table: SourceTable, keys: pa.Table) -> _keys.KeyList:
         with session(self._dsn) as conn:
-            return _keys.of_keys(_keys.key_order(conn, table), keys)
+            return _keys.of_keys(_keys.key_order(conn, table), keys, table.schema)
 
     @staticmethod
     def filtered(chunk: Any, condition: str) -> Any:
@@ -358,7 +370,7 @@ class PostgresSource(Source):
     def read_chunk(self, point: SnapshotPoint, chunk: _chunks.Chunk, schema: TableSchema) -> Iterator[Any]:
         # A state for seconds is not held for a lock that may take hours. One that is held for hours is worth waiting.
         seconds = LOCK_SECONDS if isinstance(point, WindowPoint) else None
-        return _chunks.read(self._dsn, point.token, chunk, schema, seconds)
+        return _chunks.read(self._idle, point.token, chunk, schema, seconds)
 
     @staticmethod
     def decode(records: Any, schema: TableSchema) -> Any:

@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import struct
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, TextKeyError
 from tailrace.model.change import BEFORE, COMMIT_TS, OP, ORDINAL, POS, SEQ, UNCHANGED, XID, change_schema
 from tailrace.model.exact import EXACT, EXACT_BEFORE
 from tailrace.model.kind import Kind
 from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.source.postgres import _pgoutput
 from tailrace.source.postgres._pgoutput import decode
 
 RELATION = 16_400
@@ -153,6 +154,30 @@ def test_a_batch_decodes_as_its_rows_do_one_by_one(history: tuple[TableSchema, l
     assert decoded.drop_columns([SEQ, POS, ORDINAL, XID, COMMIT_TS]).to_pylist() == expected
 
 
+@given(histories(), st.integers(1, 4), st.integers(0, 12))
+def test_however_many_rows_are_decoded_at_a_time_the_outcome_is_the_same(
+    history: tuple[TableSchema, list[Change]], rows: int, damaged_row: int
+) -> None:
+    schema, changes = history
+    payloads = [encode(change) + b"n" * (row == damaged_row) for row, change in enumerate(changes)]
+    batch = records(payloads, [change.kind for change in changes])
+    assert outcome(batch, schema, rows) == outcome(batch, schema)
+
+
+def outcome(batch: Any, schema: TableSchema, rows: int | None = None) -> Any:
+    """The changes, or the error; decoded so many rows at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if rows is not None:
+            patch.setattr(_pgoutput, "_PART_BYTES", 1)
+            patch.setattr(_pgoutput, "_PART_ROWS_MIN", rows)
+        try:
+            decoded = decode(batch, schema)
+            decoded.validate(full=True)
+            return decoded.to_pylist()
+        except DefiniteError as error:
+            return error.message
+
+
 def test_each_row_says_where_in_the_log_and_in_the_source_it_stands() -> None:
     change = Change(Kind.INSERT, new=["7"])
     row = decode(records([encode(change)] * 2, [Kind.INSERT] * 2), table("int")).to_pylist()[1]
@@ -240,7 +265,12 @@ def test_a_change_of_another_relation_or_another_shape_is_refused() -> None:
         decode(records([encode(Change(Kind.INSERT, new=["1"]))], [Kind.DELETE]), table("int"))
 
 
-def test_a_value_that_its_column_cannot_hold_is_kept_as_text_for_the_old_row_and_the_new() -> None:
+@pytest.mark.parametrize("at_a_time", [1, 1000])
+def test_a_value_that_its_column_cannot_hold_is_kept_as_text_for_the_old_row_and_the_new(
+    at_a_time: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_pgoutput, "_PART_BYTES", 1)
+    monkeypatch.setattr(_pgoutput, "_PART_ROWS_MIN", at_a_time)
     update = Change(Kind.UPDATE, old=["1", "infinity"], old_is_full=True, new=["1", "-infinity"])
     insert = Change(Kind.INSERT, new=["2", "2024-01-01 00:00:00+00"])
     found = decode(records([encode(update), encode(insert)], [Kind.UPDATE, Kind.INSERT]), table("int", "timestamp"))
@@ -249,12 +279,15 @@ def test_a_value_that_its_column_cannot_hold_is_kept_as_text_for_the_old_row_and
     assert found.column(EXACT_BEFORE).to_pylist() == [[("c1", "infinity")], None]
 
 
-def test_a_key_that_its_column_cannot_hold_stops_the_table_and_says_how_to_copy_it() -> None:
+def test_a_key_that_its_column_cannot_hold_says_which_columns_have_to_be_text() -> None:
     insert = records([encode(Change(Kind.INSERT, new=["infinity", "1"]))], [Kind.INSERT])
-    with pytest.raises(DefiniteError, match=r"public\.t column c0: the value 'infinity'") as caught:
-        decode(insert, table("date", "int"))
-    assert caught.value.table == "public.t"
-    assert "--as-text public.t.c0" in (caught.value.hint or "")
+    schema = table("date", "int")
+    with pytest.raises(TextKeyError, match=r"public\.t: column c0 is in the key .* the value 'infinity'") as caught:
+        decode(insert, schema)
+    assert (caught.value.table, caught.value.relation) == ("public.t", schema.relation)
+    assert list(caught.value.columns) == [schema.columns[0].identity]
+    as_text = replace(schema, columns=(replace(schema.columns[0], type="string"), schema.columns[1]))
+    assert decode(insert, as_text).column("c0").to_pylist() == ["infinity"]
 
 
 def test_text_that_no_value_of_a_type_has_names_table_and_column() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +22,9 @@ from tailrace.log._layout import segment_path
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import verify
 from tailrace.model.kind import Kind
+from tailrace.source.postgres._announced import Described
+from tailrace.source.postgres._inbox import Messages
+from tailrace.source.postgres._messages import Relation
 from tailrace.source.postgres._stream import Known, StreamEncoder
 
 RELATION = b"public\0t\0d" + struct.pack(">H", 1) + b"\1id\0" + struct.pack(">Ii", 23, -1)
@@ -140,7 +145,7 @@ def log_of(path: Path, messages: list[bytes], cut: Callable[[], int], known: Kno
         encoder = StreamEncoder(known or Known(writer.last_commit.ordinal, writer.prepared), describe)
         while messages:
             size = cut()
-            writer.append(encoder.encode(messages[:size]))
+            writer.append(encoder.encode(Messages.of(messages[:size])))
             writer.flush()
             messages = messages[size:]
 
@@ -179,10 +184,10 @@ def test_a_shape_that_no_other_session_sees_is_told_in_full_when_its_transaction
     is_settled: bool,
 ) -> None:
     encoder = StreamEncoder(Known(), lambda found: describe(found, is_settled))
-    first = encoder.encode([start(5, True), relation(6), row(20, b"a", 6), stop()]).to_pylist()
+    first = encoder.encode(Messages.of([start(5, True), relation(6), row(20, b"a", 6), stop()])).to_pylist()
     assert [(r["kind"], r["sub_xid"]) for r in first] == [(Kind.BEGIN, 0), (Kind.SCHEMA, 6), (Kind.INSERT, 6)]
     assert (b"announced" in first[1]["payload"]) is not is_settled
-    last = encoder.encode([stream_commit(5, 100)]).to_pylist()
+    last = encoder.encode(Messages.of([stream_commit(5, 100)])).to_pylist()
     shape = [] if is_settled else [(Kind.SHAPE, 5, 7, 1)]
     assert [(r["kind"], r["xid"], r["relation"], r["ordinal"]) for r in last] == [*shape, (Kind.COMMIT, 5, 0, 100)]
 
@@ -191,20 +196,62 @@ def test_a_shape_that_came_with_a_prepared_transaction_is_for_all_unless_it_is_i
     messages = [prepared(b"b", 9, 200), relation(), prepared(b"P", 9, 200)]
     for is_settled, xid in ((True, 0), (False, 9)):
         encoder = StreamEncoder(Known(), lambda found, settled=is_settled: describe(found, settled))  # type: ignore[misc]
-        rows = encoder.encode(messages).to_pylist()
+        rows = encoder.encode(Messages.of(messages)).to_pylist()
         assert [(r["kind"], r["xid"]) for r in rows[1:2]] == [(Kind.SCHEMA, xid)]
 
 
 def test_a_shape_that_only_a_left_out_transaction_announced_comes_before_the_next_one(tmp_path: Path) -> None:
     begin, commit = transaction(500, 9, 0)
     messages = [begin, relation(), commit, *transaction(600, 10, 1)]
-    records = StreamEncoder(Known(500), describe).encode(messages)
+    records = StreamEncoder(Known(500), describe).encode(Messages.of(messages))
     assert records["kind"].to_pylist() == [Kind.SCHEMA, Kind.BEGIN, Kind.INSERT, Kind.COMMIT]
     assert records["xid"].to_pylist() == [0, 10, 10, 10]
     writer = open_log(tmp_path)
     writer.append(records)
     writer.flush()
     assert [each.relation for each in LogReader(tmp_path).schemas()] == [7]
+
+
+def parts(messages: list[bytes], describe_: Callable[[Relation], Described] = describe) -> list[tuple[int, int]]:
+    """The tables that are announced in full, however the stream is cut up, each with the one that it is a part of."""
+    found = []
+    for step in (1, 2, len(messages)):
+        encoder = StreamEncoder(Known(50), lambda each: with_part(describe_(each), each))
+        batches = [encoder.encode(Messages.of(messages[at : at + step])) for at in range(0, len(messages), step)]
+        rows = [each for batch in batches for each in batch.to_pylist() if each["kind"] in (Kind.SCHEMA, Kind.SHAPE)]
+        told = [(each["relation"], json.loads(each["payload"])) for each in rows]
+        found.append([(oid, fields["part_of"]) for oid, fields in told if fields["definition"] is None])
+    assert found[0] == found[1] == found[2]
+    return found[0]
+
+
+def with_part(described: Described, announced: Relation) -> Described:
+    return replace(described, schema=replace(described.schema, part_of=announced.part_of))
+
+
+def test_a_table_whose_changes_come_under_the_number_of_the_one_before_it_is_a_part_of_that() -> None:
+    begin, _, end = transaction(100, 9, 1)
+    type_ = data(0, b"Y" + struct.pack(">I", 5) + b"public\0mood\0")
+    truncate = data(95, struct.pack(">cIBII", b"T", 2, 0, 7, 8))
+    assert parts([begin, relation(), type_, relation(oid=8), row(96, b"a"), end]) == [(7, 0), (8, 7)]
+    assert parts([begin, relation(), relation(oid=8), row(96, b"a", oid=8), end]) == [(7, 0), (8, 0)], "its own table"
+    assert parts([begin, relation(), relation(oid=8), truncate, row(96, b"a"), end]) == [(7, 0), (8, 0)], "a truncate"
+    assert parts([begin, relation(), relation(oid=8), end]) == [(7, 0), (8, 0)]
+    assert parts([begin, relation(), row(96, b"a"), relation(oid=8), row(97, b"a"), end]) == [(7, 0), (8, 0)]
+    after_another = [relation(oid=6), relation(), relation(oid=8), row(96, b"a")]
+    assert parts([begin, *after_another, end]) == [(6, 0), (7, 0), (8, 7)]
+
+
+def test_a_part_that_an_open_transaction_made_is_one_when_that_has_committed() -> None:
+    begin, end = [start(9, is_first=True)], [stop(), stream_commit(9, 100)]
+    messages = [*begin, relation(9), relation(9, oid=8), row(96, b"a", 9), *end]
+    assert parts(messages, lambda each: describe(each, is_settled=each.oid == 7)) == [(7, 0), (8, 7)]
+
+
+def test_a_part_that_only_a_left_out_transaction_announced_stays_one() -> None:
+    begin, _, end = transaction(40, 8, 1)
+    known = [begin, relation(), relation(oid=8), row(36, b"a"), end]
+    assert parts([*known, *transaction(100, 9, 1)]) == [(7, 0), (8, 7)]
 
 
 def test_a_prepared_transaction_is_there_from_its_commit_on(tmp_path: Path) -> None:
@@ -237,15 +284,15 @@ def open_and_close(path: Path) -> dict[int, int]:
 
 def test_the_end_of_a_prepared_transaction_that_the_log_lacks_is_an_error() -> None:
     with pytest.raises(GapError, match="was prepared before, and the log lacks what it changed"):
-        StreamEncoder(Known(), describe).encode([prepared(b"K", 9, 400)])
-    assert StreamEncoder(Known(400), describe).encode([prepared(b"K", 9, 400)]).num_rows == 0
+        StreamEncoder(Known(), describe).encode(Messages.of([prepared(b"K", 9, 400)]))
+    assert StreamEncoder(Known(400), describe).encode(Messages.of([prepared(b"K", 9, 400)])).num_rows == 0
 
 
 def test_messages_are_records_and_those_outside_transactions_are_positions_too() -> None:
     begin, commit = transaction(500, 9, 0)
     inside = [start(5, True), logical_message(20, True, 6), stop()]
     messages = [logical_message(10, False), *inside, begin, logical_message(499, True), commit]
-    rows = StreamEncoder(Known(), describe).encode(messages).to_pylist()
+    rows = StreamEncoder(Known(), describe).encode(Messages.of(messages)).to_pylist()
     found = [(r["kind"], r["xid"], r["sub_xid"], r["ordinal"]) for r in rows]
     assert found[:2] == [(Kind.MESSAGE, 0, 0, 10), (Kind.KEEPALIVE, 0, 0, 11)]
     assert [each for each in found[2:] if each[0] != Kind.BEGIN] == [
@@ -277,7 +324,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_may_not_stand_where_it_stands_is_refused(name: str) -> None:
     with pytest.raises(DefiniteError, match="not in pgoutput's format"):
-        StreamEncoder(Known(), describe).encode(WRONG[name])
+        StreamEncoder(Known(), describe).encode(Messages.of(WRONG[name]))
 
 
 @given(st.integers(0, 1 << 32), st.data())

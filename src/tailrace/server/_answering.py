@@ -1,0 +1,102 @@
+"""A query over one cut and its answer, whichever engine is asked: as JSON, and no more of it than may be sent."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import Any
+
+from tailrace.lake.home import LakeHome
+from tailrace.read.cut import Cut, cut
+from tailrace.server.errors import RequestError, TimedOutError
+
+ANSWER_BYTES_MAX = 32 << 20
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is asked."""
+
+    sql: str
+    in_spark: bool = False
+    published: bool = False
+    as_of: str | None = None
+    rows_max: int = 1000
+    seconds_max: float = 30.0
+
+    def too_slow(self) -> TimedOutError:
+        return TimedOutError(
+            f"the query took longer than {self.seconds_max:g} s", "ask for less, or give it more time: seconds_max"
+        )
+
+
+def cut_for(session: Any, home: LakeHome, query: Query) -> Cut[Any]:
+    """The cut that the query is asked of."""
+    return cut(session, home.path, published=query.published, as_of=query.as_of, register=False)
+
+
+def answer(found: Cut[Any], query: Query, is_over: Callable[[], bool] = lambda: False) -> bytes:
+    """The answer as JSON. `is_over` says that the query's time is over: what it fails with then is that."""
+    try:
+        frame = found.sql(query.sql)
+        columns = found.engine.columns(frame)
+        rows, is_cut_short = _taken(found.engine.rows(frame, query.rows_max + 1), query, is_over)
+    except (Exception, KeyboardInterrupt) as error:
+        if is_over():
+            raise query.too_slow() from None
+        if not isinstance(error, found.engine.errors):
+            raise
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise RequestError(reason, f"tables: {', '.join(sorted(found.tables)[:50])}") from error
+    told = {
+        "is_cut_short": is_cut_short,
+        "seq": found.seq,
+        "position": found.text,
+        "committed": found.commit_time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+    }
+    return b'{"columns":%b,"rows":[%b],%b' % (_json(columns), b",".join(rows), _json(told)[1:])
+
+
+def _taken(rows: Iterator[tuple[Any, ...]], query: Query, is_over: Callable[[], bool]) -> tuple[list[bytes], bool]:
+    """Rows as JSON, and whether there were more."""
+    taken: list[bytes] = []
+    room = ANSWER_BYTES_MAX
+    for row in rows:
+        written = _json([_plain(value) for value in row])
+        room -= len(written) + 1
+        if len(taken) == query.rows_max or room < 0:
+            return taken, True
+        if is_over():
+            raise query.too_slow()
+        taken.append(written)
+    return taken, False
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it. Bytes as Postgres writes them; what JSON has no number for is its text."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case dict():
+            return {str(key): _plain(each) for key, each in value.items()}
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    match value:
+        case bytes() | bytearray():
+            return f"\\x{value.hex()}"
+        case datetime() | date() | time():
+            return value.isoformat()
+    return str(value)
