@@ -18,6 +18,7 @@ from tests.integration.lake.equality import assert_equal, execute
 from tests.running import Running, running
 
 from tailrace.connector.connector import Connector
+from tailrace.connector.events import Event, TableChanged
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableRecord, TableState
@@ -87,13 +88,13 @@ class Trial:
         assert wrong == {}
         assert_equal(self.database, lake, *(str(table) for table in there if table not in expected))
 
-    def assert_followed(self, states: Mapping[TableId, TableRecord], ways: str) -> None:
+    def assert_followed(self, states: Mapping[TableId, TableRecord], ways: str, told: Sequence[Event]) -> None:
         """No table was copied again that could be followed, and each that could not was."""
         again = {schema: states[TableId(schema, "t")].copy > 1 for schema in self.statements if schema[0] in ways}
         expected = {schema: self.statements[schema][1].copied for schema in again}
         refused = {schema for schema in again if "t" in self.statements[schema][1].refused}
         differing = {
-            f"{schema} {self.statements[schema][0]}": copied
+            f"{schema} {self.statements[schema][0]}": _reasons(told, TableId(schema, "t"))
             for schema, copied in again.items()
             if expected[schema] not in (copied, None) and schema not in refused
         }
@@ -109,6 +110,12 @@ class Trial:
         )
         with psycopg.connect(self.database) as conn:
             return conn.execute(query).fetchall()
+
+
+def _reasons(told: Sequence[Event], table: TableId) -> list[str]:
+    """Why a table was copied again, as its connector told it."""
+    records = [each.record for each in told if isinstance(each, TableChanged) and each.table == table]
+    return [record.reason for record in records if record.reason is not None]
 
 
 def _split(script: str) -> Sequence[str]:
@@ -139,12 +146,14 @@ def test_every_statement_is_followed_or_has_its_table_copied_again(
         trial.run(WHILE_RUNNING)
         _settle(run)
         trial.assert_right(run.lake, run.connector.tables(), WHILE_RUNNING)
-    trial.assert_followed(run.connector.tables(), WHILE_RUNNING)
+    trial.assert_followed(run.connector.tables(), WHILE_RUNNING, run.events)
     trial.run(WHILE_STOPPED)
     connector = Connector(replace(settings, once=True), source_of(database))
+    told: list[Event] = []
+    connector.subscribe(told.append)
     _run(connector)
     trial.assert_right(settings.lake, connector.tables(), WAYS)
-    trial.assert_followed(connector.tables(), WHILE_STOPPED)
+    trial.assert_followed(connector.tables(), WHILE_STOPPED, told)
     cuts = LakeHome(settings.lake).cuts.all()
     _run(connector)
     assert LakeHome(settings.lake).cuts.all() == cuts
