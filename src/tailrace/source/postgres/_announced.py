@@ -16,7 +16,7 @@ import psycopg
 from tailrace.model.column_names import distinct
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres._catalog import declared_types, identity_keys, primary_key, schema_from_relation
-from tailrace.source.postgres._definition import Definition, read_at, read_columns
+from tailrace.source.postgres._definition import Definition, dated_state, read_columns
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._messages import Relation
 from tailrace.source.postgres._sent import read_sent
@@ -48,9 +48,11 @@ PLAIN = Announcing()
 
 def describe_announced(conn: psycopg.Connection, relation: Relation, how: Announcing = PLAIN) -> Described:
     """The shape that a relation message announces, of a transaction that may be open."""
-    schema = describe_relation(conn, relation, how)
-    keys = identity_keys(conn, [relation.oid])
-    definition = read_columns(conn, keys, read_sent(conn, how.publications)).get(relation.oid)
+    with dated_state(conn) as at:
+        schema = _described(conn, relation, how, how.history.ordinal(at))
+        keys = identity_keys(conn, [relation.oid])
+        sent = read_sent(conn, how.publications)
+        definition = read_columns(conn, keys, sent, how.history.ordinal(at)).get(relation.oid)
     return Described(schema, definition is not None and _is_settled(relation, definition, keys[relation.oid]))
 
 
@@ -68,14 +70,18 @@ def _is_settled(relation: Relation, definition: Definition, key: frozenset[str])
 def describe_relation(conn: psycopg.Connection, relation: Relation, how: Announcing = PLAIN) -> TableSchema:
     """The shape a relation message announces, with its table's definition as it is now; without one if the table is
     gone. Of a partition that is gone it is known since when."""
+    with dated_state(conn) as at:
+        return _described(conn, relation, how, how.history.ordinal(at))
+
+
+def _described(conn: psycopg.Connection, relation: Relation, how: Announcing, at: int) -> TableSchema:
     types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
     key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
     schema = replace(schema_from_relation(relation, types, key, how.text_columns), part_of=relation.part_of)
     sent = read_sent(conn, how.publications)
-    definition = read_columns(conn, identity_keys(conn, [relation.oid]), sent, how.history).get(relation.oid)
+    definition = read_columns(conn, identity_keys(conn, [relation.oid]), sent, at).get(relation.oid)
     if definition is None:
-        at = {"at": how.history.ordinal(read_at(conn))} if relation.part_of else None
-        return replace(distinct(schema), definition=at)
+        return replace(distinct(schema), definition={"at": at} if relation.part_of else None)
     numbers = numbers_of(schema.names, definition.attributes)
     if numbers is None:
         definition = replace(definition, doubt=UNCLEAR)

@@ -108,6 +108,18 @@ def session(dsn: str) -> Iterator[psycopg.Connection]:
         yield conn
 
 
+@contextmanager
+def one_state(conn: psycopg.Connection) -> Iterator[None]:
+    """Queries inside see the database as of one moment, so what several of them say of a table fits together: a
+    statement that commits between two of them is in all or in none. Inside another such `with`, part of that one."""
+    if conn.info.transaction_status != TransactionStatus.IDLE:
+        yield
+        return
+    with conn.transaction():
+        conn.execute("set transaction isolation level repeatable read read only")
+        yield
+
+
 def take_text_as_it_is(conn: psycopg.Connection) -> None:
     """Where the database has no encoding, have the server send text unchecked from now on: it would end the stream of
     all tables at one value that is not UTF-8. We find such a value when we decode its table."""

@@ -12,7 +12,8 @@ cut, so no cut contains a change that was overlooked.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ import psycopg
 from psycopg import sql
 
 from tailrace.source.postgres._catalog import TableInfo
-from tailrace.source.postgres._history import FIRST, History
+from tailrace.source.postgres._connection import one_state
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
 from tailrace.source.postgres._sent import Sent, read_sent
@@ -160,11 +161,22 @@ def renewed(definition: Definition) -> Definition:
     return replace(definition, types=replace(definition.types, rule=RULE))
 
 
+@contextmanager
+def dated_state(conn: psycopg.Connection) -> Iterator[Lsn]:
+    """`one_state`, with a point that everything was committed before which it shows. So the point is asked for first:
+    the state of a transaction is that of its first query."""
+    row = conn.execute(QUERIES["read_at"]).fetchone()
+    assert row is not None
+    with one_state(conn):
+        yield Lsn.parse(row[0])
+
+
 def read_columns(
-    conn: psycopg.Connection, keys: Mapping[int, Collection[str]], sent: Sent, history: History = FIRST
+    conn: psycopg.Connection, keys: Mapping[int, Collection[str]], sent: Sent, at: int
 ) -> dict[int, Definition]:
-    """What the stream needs of some tables' definitions, by oid; `keys` has each table's identifying columns."""
-    at, oids = read_at(conn), {"oids": list(keys)}
+    """What the stream needs of some tables' definitions, by oid; `keys` has each table's identifying columns. Inside a
+    state with the ordinal `at`."""
+    oids = {"oids": list(keys)}
     missing = {(relation, name) for relation, name in conn.execute(QUERIES["missing"], oids)}
     attributes: dict[int, list[Attribute]] = defaultdict(list)
     for relation, number, *facts, generated, version in conn.execute(QUERIES["attributes"], oids):
@@ -179,7 +191,7 @@ def read_columns(
             toasts[relation] = toast
     return {
         relation: Definition(
-            at=history.ordinal(at),
+            at=at,
             attributes=tuple(attributes[relation]),
             files=files[relation],
             toast=toasts.get(relation, 0),
@@ -190,24 +202,17 @@ def read_columns(
     }
 
 
-def read_at(conn: psycopg.Connection) -> Lsn:
-    """What was committed before this is seen by what is read next."""
-    row = conn.execute(QUERIES["read_at"]).fetchone()
-    assert row is not None
-    return Lsn.parse(row[0])
-
-
 def read_definitions(
     conn: psycopg.Connection,
     sending: Sending,
     keys: Mapping[int, Collection[str]],
     known: Mapping[int, Definition],
     types: Mapping[int, Types],
-    history: History = FIRST,
+    at: int,
 ) -> dict[int, Definition]:
     """The whole definitions of some tables, with these types; the `known` one where nothing has moved since."""
     parameters = {"oids": list(keys), "publication": sending.publication}
-    found = read_columns(conn, keys, read_sent(conn, [sending.publication]), history)
+    found = read_columns(conn, keys, read_sent(conn, [sending.publication]), at)
     values: dict[int, dict[str, str]] = defaultdict(dict)
     for relation, name, text in conn.execute(QUERIES["label_and_attribute"], parameters):
         values[relation][name] = text
@@ -240,14 +245,14 @@ def read_chosen(
     infos: Sequence[TableInfo],
     known: Mapping[int, Definition],
     types: Mapping[int, Types],
-    history: History = FIRST,
+    at: int,
 ) -> dict[int, Definition]:
     """The whole definitions of some tables, each as the publication that sends it has it: the first, or the second for
     those of which only inserts are sent."""
     found: dict[int, Definition] = {}
     for inserts, name in enumerate(publications):
         keys = {info.relation: info.identity_key for info in infos if info.by_inserts == bool(inserts)}
-        found |= read_definitions(conn, Sending(name, bool(inserts)), keys, known, types, history)
+        found |= read_definitions(conn, Sending(name, bool(inserts)), keys, known, types, at)
     return found
 
 

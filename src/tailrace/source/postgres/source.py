@@ -52,10 +52,10 @@ from tailrace.source.postgres._catalog import (
     schema_of,
 )
 from tailrace.source.postgres._claims import require_names, require_signals, require_usable
-from tailrace.source.postgres._connection import IdleConnections, KeptConnection, explained, session
+from tailrace.source.postgres._connection import IdleConnections, KeptConnection, explained, one_state, session
 from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._definition import Definition as DefinitionOf
-from tailrace.source.postgres._definition import read_chosen, renewed, types_of
+from tailrace.source.postgres._definition import dated_state, read_chosen, renewed, types_of
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import Identity, require_streaming, wal_position
 from tailrace.source.postgres._lsn import Lsn
@@ -182,25 +182,24 @@ class PostgresSource(Source):
 
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
         exclude = without_signals(self._signals, include, exclude)
-        with session(self._dsn) as conn:
+        with session(self._dsn) as conn, one_state(conn):
             sent = sent_by(conn, self._publication, generated=self._generated)
             found = self._as_chosen(list_tables(conn, include, exclude, by_leaves=sent.by_leaves), sent)
             require_columns(found, self._as_text)
             return source_tables(conn, found)
 
     def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
-        with self._idle.session() as conn:
+        with self._idle.session() as conn, one_state(conn):
             found = source_tables(conn, self._found(conn, tables))
         return {each.table: each for each in found}
 
     def define(self, claim: Claim, known: Mapping[TableId, Definition | None]) -> dict[TableId, TableSchema]:
-        with self._idle.session() as conn, conn.transaction():
-            conn.execute("set transaction isolation level repeatable read read only")
+        with self._idle.session() as conn, dated_state(conn) as at:
             infos = self._found(conn, list(known))
             before = {info.relation: known[info.table] for info in infos}
             definitions = {oid: DefinitionOf.from_json(each) for oid, each in before.items() if each is not None}
             types = {info.relation: types_of(info, definitions.get(info.relation)) for info in infos}
-            found = read_chosen(conn, publications(claim), infos, definitions, types, History.of(claim))
+            found = read_chosen(conn, publications(claim), infos, definitions, types, History.of(claim).ordinal(at))
         return {
             info.table: replace(schema_of(info, types[info.relation].rule), definition=found[info.relation].to_json())
             for info in infos
@@ -224,7 +223,7 @@ class PostgresSource(Source):
         return why_part(DefinitionOf.from_json(old), DefinitionOf.from_json(now), part)
 
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
-        with session(self._dsn) as conn:
+        with session(self._dsn) as conn, one_state(conn):
             return set(tables) - sent_tables(conn, claim, self._found(conn, tables))
 
     def prepare(
@@ -383,8 +382,9 @@ class PostgresSource(Source):
             return _doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
 
     def _found(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[TableInfo]:
-        sent = sent_by(conn, self._publication, generated=self._generated)
-        return self._as_chosen(find_tables(conn, set(tables), by_leaves=sent.by_leaves), sent)
+        with one_state(conn):
+            sent = sent_by(conn, self._publication, generated=self._generated)
+            return self._as_chosen(find_tables(conn, set(tables), by_leaves=sent.by_leaves), sent)
 
     def _as_chosen(self, infos: Sequence[TableInfo], sent: Sent) -> list[TableInfo]:
         return as_sent(as_text(append_only(infos, self._append_only), self._as_text), sent)
