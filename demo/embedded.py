@@ -26,6 +26,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -183,7 +184,7 @@ class EmbeddedPostgres:
     def _open_to_system_user(self) -> None:
         if self._user is None:
             return
-        account = _system_user(self._user)
+        account = system_user(self._user)
         install_dir = self.bin_dir.parent
         _let_through(self.data_dir.parent)
         _let_through(install_dir.parent)
@@ -285,12 +286,18 @@ def _of_the_wheel() -> Path:
     return Path(wheel.origin).parent
 
 
-def _system_user(name: str) -> pwd.struct_passwd:
-    try:
-        return pwd.getpwnam(name)
-    except KeyError:
-        subprocess.run(["useradd", "--system", "--shell", "/bin/false", name], check=True, capture_output=True)
-        return pwd.getpwnam(name)
+def system_user(name: str) -> pwd.struct_passwd:
+    """The account of that name, made when missing.
+
+    One process at a time: of several that make it at once, each may see an account that another one then replaces.
+    """
+    with (Path(tempfile.gettempdir()) / f"tailrace-{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            subprocess.run(["useradd", "--system", "--shell", "/bin/false", name], check=True, capture_output=True)
+            return pwd.getpwnam(name)
 
 
 def _drop_slot(connection: psycopg.Connection, slot: str, timeout_seconds: float = 60.0) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import pwd
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
 from demo import shop
-from demo.embedded import EmbeddedPostgres
+from demo.embedded import EmbeddedPostgres, system_user
 
 
 def test_a_killed_server_keeps_what_was_committed(tmp_path: Path) -> None:
@@ -70,3 +73,14 @@ def test_the_workload_commits_and_rolls_back_until_it_is_stopped(database: str) 
             "select count(*) from orders o where id > 25000 and not exists (select from payments where order_id = o.id)"
         ).fetchone()
     assert half == (0,)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes accounts")
+def test_an_account_that_several_make_at_once_is_one_account() -> None:
+    name = f"tailrace-{os.getpid()}"
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            accounts = {account.pw_uid for account in pool.map(system_user, [name] * 4)}
+        assert accounts == {pwd.getpwnam(name).pw_uid}
+    finally:
+        subprocess.run(["userdel", name], check=True, capture_output=True)
