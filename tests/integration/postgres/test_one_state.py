@@ -13,7 +13,7 @@ from tailrace.source.postgres._definition import Definition
 from tailrace.source.postgres._messages import Relation, RelationColumn
 from tailrace.source.postgres.source import PostgresSource
 
-READINGS = 150
+READINGS = 50
 INT4 = 23
 
 
