@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -139,6 +139,15 @@ class Definition:
         return {each.number: each for each in self.attributes if not each.is_dropped}
 
 
+class Made(NamedTuple):
+    """When a table was made, as its catalog row tells it."""
+
+    xid: int
+    """The transaction that made it, or the sub-transaction: the last 32 bits of its number."""
+    xid_end: int
+    """No transaction from this one on had committed then: its whole number."""
+
+
 @dataclass(frozen=True)
 class Sending:
     """How some tables are sent."""
@@ -195,6 +204,12 @@ def read_at(conn: psycopg.Connection) -> Lsn:
     row = conn.execute(QUERIES["read_at"]).fetchone()
     assert row is not None
     return Lsn.parse(row[0])
+
+
+def read_made(conn: psycopg.Connection, relation: int) -> Made | None:
+    """None for a table that is gone, or that no other session sees yet."""
+    row = conn.execute(QUERIES["made"], {"oid": relation}).fetchone()
+    return None if row is None else Made(*row)
 
 
 def read_definitions(
