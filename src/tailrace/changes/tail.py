@@ -61,6 +61,16 @@ def parts_told(reader: LogReader, relation: int, upto: int) -> list[TableSchema]
     return [each.schema for each in reader.parts(relation) if each.since < end]
 
 
+def parts_made(reader: LogReader, relation: int, between: tuple[int, int]) -> list[TableSchema]:
+    """The parts of a table that one of the transactions after < seq <= upto (`between`) filled and may have made."""
+    after, upto = between
+    parts = [each for each in parts_told(reader, relation, upto) if each.made_by]
+    made = np.array([each.made_by for each in parts], np.uint64)
+    found = [rows["xid"][np.isin(rows["xid"], made)] for rows, _ in reader.portions(after, upto)] if parts else []
+    xids = {xid for each in found for xid in each.tolist()}
+    return [each for each in parts if each.made_by in xids]
+
+
 def touched_shape(
     reader: LogReader, table: TableId, between: tuple[int, int], decode: Decode, relation: int | None = None
 ) -> TableShape | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tailrace.changes.decoding import changes_here
 from tailrace.changes.shape import TableShape, require_same
-from tailrace.changes.tail import Tail, parts_told, touched_shape
+from tailrace.changes.tail import Tail, parts_made, parts_told, touched_shape
 from tailrace.connector._trouble import Trouble
 from tailrace.errors import ResyncError
 from tailrace.failpoint import failpoint
@@ -115,6 +115,7 @@ class LiveTable:
             shape = replace(shape, target=self._typed(shape.target))
             require_same(shape, self.definition, self.why_copy)
             self.require_parts(reader, upto)
+            self._require_made_before(reader, upto)
             stamp = Stamp(position, self.relation, self.copy, upto)
             self._tried(lambda: self._publish(reader, upto, shape, stamp))
             failpoint("publish.table")
@@ -129,6 +130,13 @@ class LiveTable:
             reason = self.why_part(self.definition, now, part)
             if reason is not None:
                 raise ResyncError.of(self.table, reason)
+
+    def _require_made_before(self, reader: LogReader, upto: int) -> None:
+        """`ResyncError` if a transaction that is to be published filled a part of the table that it may have made. What
+        it did to the part as a whole afterwards left no trace, as no other one can have seen the part before."""
+        for part in parts_made(reader, self.relation, (self.seq, upto)):
+            reason = f"partition {part.table} was made and filled in one transaction, which may have emptied it again"
+            raise ResyncError.of(self.table, reason)
 
     def _evolve(self, schema: TableSchema) -> None:
         self.standing = replace(self.standing, version=self.stored.evolve(self._typed(schema)))

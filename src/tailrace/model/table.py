@@ -91,6 +91,9 @@ class TableSchema:
     delete then carries the whole old row, or the source sends inserts and truncates alone."""
     definition: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     """What the source knew of the table when it told this shape. Only the source reads it. JSON."""
+    made_by: int = field(default=0, compare=False, repr=False)
+    """Of a part: the transaction that filled it and may have made it, too; 0 if another one made it. What else that
+    one did to all of the part's rows is not in the log."""
     part_of: int = field(default=0, compare=False, repr=False)
     """The table under whose number this one's changes are sent; 0 if under its own."""
 
@@ -117,5 +120,6 @@ class TableSchema:
             columns=tuple(Column(**column) for column in fields["columns"]),
             key=tuple(fields["key"]),
             definition=fields["definition"],
+            made_by=fields.get("made_by", 0),
             part_of=fields.get("part_of", 0),
         )

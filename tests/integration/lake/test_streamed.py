@@ -54,6 +54,34 @@ def test_the_lake_equals_the_source_while_a_streamed_transaction_changes_rows_an
         assert_equal(database, settings.lake, *TABLES)
 
 
+PARTED = """
+create table beside (id int primary key);
+create table parted (id int primary key, v text) partition by range (id);
+create table parted_a partition of parted for values from (0) to (10); insert into parted values (1, 'first');
+"""
+MADE_AND_EMPTIED = """
+create table parted_b partition of parted for values from (10) to (20);
+insert into parted values (11, 'never'); truncate parted_b; insert into parted values (12, 'kept')
+"""
+
+
+def test_a_partition_that_a_streamed_transaction_makes_and_empties_leaves_none_of_its_rows(
+    database: str, tmp_path: Path
+) -> None:
+    source = source_of(streaming_at_once(database))
+    settings = ConnectorSettings(tmp_path / "lake", once=True)
+    with psycopg.connect(database, autocommit=True) as conn, psycopg.connect(database) as other:
+        conn.execute(PARTED)
+        sync_once(settings, source)
+        other.execute(f"savepoint s; {MADE_AND_EMPTIED}; release savepoint s")
+        conn.execute("insert into beside values (1)")
+        sync_once(settings, source)
+        assert_equal(database, settings.lake, "public.beside")
+        other.commit()
+        sync_once(settings, source)
+        assert_equal(database, settings.lake, "public.parted")
+
+
 @pytest.fixture(scope="module")
 def two_phase() -> Iterator[EmbeddedPostgres]:
     """A server that lets transactions be prepared."""
@@ -100,3 +128,21 @@ def test_the_lake_equals_the_source_before_and_after_prepared_transactions_end(
         conn.execute("insert into a values (71, 'after', 2); update a set more = 3 where id = 1")
         assert sync_once(settings, source) == LIVE
         assert_equal(database, settings.lake, *TABLES)
+
+
+@pytest.mark.parametrize("is_awaited", [False, True], ids=["late", "at once"])
+def test_a_partition_that_a_prepared_transaction_makes_and_empties_leaves_none_of_its_rows(
+    two_phase: EmbeddedPostgres, tmp_path: Path, is_awaited: bool
+) -> None:
+    database = two_phase.create_database(f"parted_{is_awaited}".lower())
+    source = PostgresSource(database, stream={"two_phase": True})
+    settings = ConnectorSettings(tmp_path / "lake", once=True)
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute(PARTED)
+        sync_once(settings, source)
+        prepare(conn, "made", MADE_AND_EMPTIED)
+        if is_awaited:
+            sync_once(settings, source)
+        conn.execute("commit prepared 'made'")
+        sync_once(settings, source)
+        assert_equal(database, settings.lake, "public.parted")

@@ -183,6 +183,8 @@ CHANGES = {
     "retyped": "alter table {0} alter id type bigint; update {0} set v = 'x' where id in (3, 33)",
     "rewritten": "alter table {0} alter v type text using v || '!'",
     "replaced": "drop table {0}; create table {0} (id int primary key, v text); insert into {0} values (7, 'new')",
+    "parted": "create table {0}_b partition of {0} for values from (100) to (200); "
+    "insert into {0} values (150, 'never'); truncate {0}_b",
     "gone": "drop table {0}",
     "filtered": "alter publication {1} set table {0} where (id > 20)",
     "unsent": "alter publication {1} drop table {0}; update {0} set v = 'unseen'",
@@ -193,7 +195,8 @@ def test_whatever_is_done_to_tables_while_they_grow_they_equal_the_source(
     database: str, settings: ConnectorSettings
 ) -> None:
     for name in CHANGES:
-        execute(database, f"create table {name} (id int primary key, v text)")
+        parts = f" partition by range (id); create table {name}_a partition of {name} for values from (0) to (100)"
+        execute(database, f"create table {name} (id int primary key, v text){parts if name == 'parted' else ''}")
         execute(database, f"insert into {name} select n, 'first' from generate_series(1, 40) n")
     source = DisturbedPostgres(database)
     with running(settings, source) as run:

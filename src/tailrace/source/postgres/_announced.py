@@ -16,11 +16,11 @@ import psycopg
 from tailrace.model.column_names import distinct
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres._catalog import declared_types, identity_keys, primary_key, schema_from_relation
-from tailrace.source.postgres._definition import Definition, dated_state, read_columns
+from tailrace.source.postgres._definition import Definition, dated_state, read_columns, read_made
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._messages import Relation
 from tailrace.source.postgres._sent import read_sent
-from tailrace.source.postgres._verdict import UNCLEAR, numbers_of
+from tailrace.source.postgres._verdict import UNCLEAR, may_have_made, numbers_of
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,13 @@ def _is_settled(relation: Relation, definition: Definition, key: frozenset[str])
     return sent == stored and (relation.replica_identity == "f" or marked == key)
 
 
+def _made_by(conn: psycopg.Connection, relation: Relation) -> int:
+    """See `TableSchema.made_by`."""
+    if not relation.part_of or not relation.filled_by:
+        return 0
+    return relation.filled_by if may_have_made(relation.filled_by, read_made(conn, relation.oid)) else 0
+
+
 def describe_relation(conn: psycopg.Connection, relation: Relation, how: Announcing = PLAIN) -> TableSchema:
     """The shape a relation message announces, with its table's definition as it is now; without one if the table is
     gone. Of a partition that is gone it is known since when."""
@@ -77,7 +84,8 @@ def describe_relation(conn: psycopg.Connection, relation: Relation, how: Announc
 def _described(conn: psycopg.Connection, relation: Relation, how: Announcing, at: int) -> TableSchema:
     types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
     key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
-    schema = replace(schema_from_relation(relation, types, key, how.text_columns), part_of=relation.part_of)
+    schema = schema_from_relation(relation, types, key, how.text_columns)
+    schema = replace(schema, made_by=_made_by(conn, relation), part_of=relation.part_of)
     sent = read_sent(conn, how.publications)
     definition = read_columns(conn, identity_keys(conn, [relation.oid]), sent, at).get(relation.oid)
     if definition is None:

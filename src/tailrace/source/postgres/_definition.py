@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -140,6 +140,15 @@ class Definition:
         return {each.number: each for each in self.attributes if not each.is_dropped}
 
 
+class Made(NamedTuple):
+    """When a table was made, as its catalog row tells it."""
+
+    xid: int
+    """The transaction that made it, or the sub-transaction: the last 32 bits of its number."""
+    xid_end: int
+    """No transaction from this one on had committed then: its whole number."""
+
+
 @dataclass(frozen=True)
 class Sending:
     """How some tables are sent."""
@@ -200,6 +209,12 @@ def read_columns(
         for relation, key in keys.items()
         if relation in attributes or relation in files
     }
+
+
+def read_made(conn: psycopg.Connection, relation: int) -> Made | None:
+    """None for a table that is gone, or that no other session sees yet."""
+    row = conn.execute(QUERIES["made"], {"oid": relation}).fetchone()
+    return None if row is None else Made(*row)
 
 
 def read_definitions(

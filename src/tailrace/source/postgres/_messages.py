@@ -91,6 +91,8 @@ class Relation:
     columns: tuple[RelationColumn, ...]
     part_of: int = 0
     """The table under whose number its changes are sent, where the stream has shown that; else 0."""
+    filled_by: int = 0
+    """Of such a one: the transaction whose change that is; 0 if the log has that transaction already."""
 
 
 @dataclass(frozen=True)

@@ -258,7 +258,8 @@ class StreamEncoder:
         if self._is_skipped:
             return
         for relation in self._unlogged.values():
-            self._records.add(0, 0, Kind.SCHEMA, self._describe(relation).schema.to_json(), relation.oid)
+            described = self._describe(replace(relation, filled_by=0))
+            self._records.add(0, 0, Kind.SCHEMA, described.schema.to_json(), relation.oid)
         self._unlogged = {}
         self._add(message, Kind.BEGIN)
 
@@ -336,7 +337,7 @@ class StreamEncoder:
         if root is None:
             self._describe_in(relation, sub_xid)
         else:
-            self._held = replace(relation, part_of=root.oid), sub_xid
+            self._held = replace(relation, part_of=root.oid, filled_by=self._xid), sub_xid
 
     def _release(self, changed: int = 0) -> None:
         """Log what was held back, now that the next message is there: a change of the table with this number, if any is

@@ -12,11 +12,13 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from tailrace.model.table import TableSchema
-from tailrace.source.postgres._definition import Attribute, Definition
+from tailrace.source.postgres._definition import Attribute, Definition, Made
 
 _NUMERIC = 1700
 _TEXTS = frozenset({25, 1043})
 """Oids: `text` and `varchar`, which print alike."""
+_XIDS = 1 << 32
+"""After so many transactions their numbers begin again, as far as the stream and catalog rows have them."""
 UNCLEAR = "its columns changed in a way that the catalog no longer shows"
 
 
@@ -38,6 +40,16 @@ def why_part(old: Definition, now: Definition, part: TableSchema) -> str | None:
     if part.definition is None or part.definition["at"] <= old.at or str(part.relation) in (now.partitions or {}):
         return None
     return f"partition {part.table} was filled, and then detached or dropped"
+
+
+def may_have_made(xid: int, made: Made | None) -> bool:
+    """Whether a transaction that filled a table made it, too, itself or in a sub-transaction. Those have later numbers
+    than it. So a table with an earlier one was made by another, as was one with a number that was not given yet: its
+    numbers are from before they began again. None: only its maker sees it, or it is gone."""
+    if made is None:
+        return True
+    given = (made.xid_end - xid) % _XIDS
+    return given < _XIDS // 2 and (made.xid - xid) % _XIDS < given
 
 
 def _names(old: Definition, new: Definition) -> str | None:

@@ -33,6 +33,11 @@ join pg_attribute made on made.attrelid = tree.part and made.attname = 'tableoid
 where tree.part <> tree.root
 order by tree.root, tree.part;
 
+-- made: which transaction made a partition, or which part of one, and the first that it cannot have been
+select a.xmin::text::bigint, txid_snapshot_xmax(txid_current_snapshot())
+from pg_attribute a
+where a.attrelid = %(oid)s and a.attname = 'tableoid';
+
 -- has_rows: whether a partition has any rows now
 select exists (select from only {});
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.source.postgres._definition import Attribute, Definition, Types
+from tailrace.source.postgres._definition import Attribute, Definition, Made, Types
 from tailrace.source.postgres._types import RULE, RULE_TEXT_ARRAYS
-from tailrace.source.postgres._verdict import numbers_of, why_copy
+from tailrace.source.postgres._verdict import may_have_made, numbers_of, why_copy
 
 DROPPED, COMPUTED = "-", "="
 
@@ -123,3 +123,27 @@ def test_a_definition_of_an_older_tailrace_has_the_rule_of_its_time() -> None:
     assert Definition.from_json(older).types == Types(RULE_TEXT_ARRAYS, ())
     chosen = replace(World().definition(1), types=Types(RULE, (2, 3)))
     assert Definition.from_json(json.loads(json.dumps(chosen.to_json()))) == chosen
+
+
+def test_a_table_that_shows_an_earlier_number_than_who_filled_it_was_made_by_another() -> None:
+    assert may_have_made(740, Made(740, 750)), "by itself"
+    assert may_have_made(740, Made(742, 750)), "perhaps in a sub-transaction"
+    assert not may_have_made(740, Made(739, 750))
+    assert may_have_made(740, None), "no other session sees it"
+    assert not may_have_made(760, Made(739, 750)), "who filled it is not seen yet, and who made it is"
+
+
+def test_numbers_of_transactions_are_compared_across_the_end_of_them() -> None:
+    end = 1 << 32
+    assert may_have_made(end - 2, Made(5, end + 9)), "a sub-transaction after the first numbers were used up"
+    assert not may_have_made(5, Made(end - 2, end + 9))
+    assert not may_have_made(740, Made(3_000_000_000, 7 * end + 750)), "made thousands of millions ago"
+    assert not may_have_made(740, Made(900, 7 * end + 750))
+
+
+@given(top=st.integers(3, 1 << 40), others=st.lists(st.integers(1, 1 << 20), min_size=2, max_size=2))
+def test_who_made_a_table_is_never_taken_for_another(top: int, others: list[int]) -> None:
+    sub, end = top + others[0], top + others[0] + others[1]
+    assert may_have_made(top % (1 << 32), Made(sub % (1 << 32), end))
+    assert may_have_made(top % (1 << 32), Made(top % (1 << 32), end))
+    assert not may_have_made(sub % (1 << 32), Made(top % (1 << 32), end))
