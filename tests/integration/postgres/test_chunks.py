@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -125,18 +126,18 @@ def test_libpq_and_the_bare_socket_bring_the_same_rows(conn: psycopg.Connection)
         """create function told(i int) returns int language plpgsql as
         $$begin if i % 1000 = 0 then raise notice E'row\\nd %', i; end if; return i; end$$"""
     )
-    rows = "select '', told(i), repeat(E'\\nd', i % 7), i % 3 from generate_series(1, 20000) i"
+    rows = "select told(i), repeat(E'\\nd', i % 7), i % 3 from generate_series(1, 20000) i"
     found = []
     for read in (_copy_out._by_libpq, _copy_out._past_libpq):
         portions = [(bytes(each.text), each.rows) for each in read(conn, f"copy ({rows}) to stdout".encode())]
-        lines = b"".join(text for text, _ in portions).replace(b"\n     \t", b"\n\t").lstrip(b" ")
+        lines = b"".join(text for text, _ in portions).replace(b"\n    \t", b"\n\t").lstrip(b" ")
         found.append((lines, sum(count for _, count in portions)))
     assert found[0] == found[1]
     assert conn.execute("select 1").fetchone() == (1,), "libpq is where it was"
 
 
 def test_an_error_among_the_rows_is_the_drivers(conn: psycopg.Connection) -> None:
-    statement = b"copy (select '', 1 / (9999 - i) from generate_series(1, 20000) i) to stdout"
+    statement = b"copy (select 1 / (9999 - i) from generate_series(1, 20000) i) to stdout"
     for read in (_copy_out._by_libpq, _copy_out._past_libpq):
         with pytest.raises(psycopg.errors.DivisionByZero, match="division by zero") as caught:
             list(read(conn, statement))
@@ -146,9 +147,39 @@ def test_an_error_among_the_rows_is_the_drivers(conn: psycopg.Connection) -> Non
 
 def test_a_connection_that_is_ended_among_the_rows_is_an_error(conn: psycopg.Connection, dsn: str) -> None:
     ended = "pg_terminate_backend(pg_backend_pid())"
-    statement = f"copy (select '', case when i = 9999 then {ended} end from generate_series(1, 20000) i) to stdout"
+    statement = f"copy (select case when i = 9999 then {ended} end from generate_series(1, 20000) i) to stdout"
     with _connection.connect(dsn) as other, pytest.raises(psycopg.OperationalError):
         list(_copy_out._past_libpq(other, statement.encode()))
+
+
+def test_names_are_printed_alike_however_a_chunk_is_asked_for(conn: psycopg.Connection, dsn: str) -> None:
+    """A reader may stay in the user's search path until it prints rows, and a condition is read there."""
+    conn.execute("create schema own; create function own.is_odd(int) returns bool language sql as 'select $1 % 2 = 1'")
+    conn.execute("create table t (gone text, id int, of regclass); alter table t drop gone")
+    conn.execute("insert into t select i, 't' from generate_series(1, 2000) i")
+    name = conn.execute("select current_database()").fetchone()
+    assert name is not None
+    conn.execute(f'alter database "{name[0]}" set search_path = public, own')
+    info = described(conn, "t")
+    (plain,) = chunks.plan(info, 1 << 30)
+    with exported(dsn) as snapshot:
+        for sent, condition in ((None, None), ("id % 2 = 1", None), (None, "is_odd(id)"), ("id > 0", "is_odd(id)")):
+            chunk = replace(plain, sent=sent, condition=condition)
+            read = chunks.read(_connection.IdleConnections(dsn), snapshot, chunk, schema_of(info))
+            rows = pa.Table.from_batches(list(read)).to_pylist()
+            step = 1 if sent is None and condition is None else 2
+            assert rows == [{"id": number, "of": "public.t"} for number in range(1, 2001, step)]
+
+
+def test_rows_without_columns_are_counted(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table t (); insert into t default values; insert into t default values")
+    info = described(conn, "t")
+    (plain,) = chunks.plan(info, 1 << 30)
+    with exported(dsn) as snapshot:
+        for sent, condition in ((None, None), ("true", None), (None, "true")):
+            chunk = replace(plain, sent=sent, condition=condition)
+            read = chunks.read(_connection.IdleConnections(dsn), snapshot, chunk, schema_of(info))
+            assert sum(batch.num_rows for batch in read) == 2
 
 
 def test_a_table_with_large_values_is_cut_by_its_whole_size(conn: psycopg.Connection) -> None:

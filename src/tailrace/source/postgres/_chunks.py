@@ -39,6 +39,7 @@ from tailrace.source.postgres._waiting import lockers
 
 _CTID_RANGES_SINCE = 140000
 """Before, a condition on ctid was a scan of the whole table."""
+_COMMA = sql.SQL(", ")
 
 
 class Chunk(Protocol):
@@ -200,21 +201,33 @@ def _copy(conn: psycopg.Connection, chunk: Chunk, schema: TableSchema) -> Iterat
     take_text_as_it_is(conn)
     if chunk.condition is not None:
         _require_condition(conn, chunk, chunk.condition, schema.table)
+    if _is_plain(chunk):
+        conn.execute(QUERIES["look_nowhere_else"], {"path": PRINTING_PATH})
     return portions(conn, _statement(chunk, schema).as_bytes(conn))
+
+
+def _is_plain(chunk: Chunk) -> bool:
+    """Whether nothing in its query is looked for in the user's search path."""
+    return isinstance(chunk, BlockChunk) and chunk.sent is None and chunk.condition is None
 
 
 def _statement(chunk: Chunk, schema: TableSchema) -> sql.Composed:
     columns = [sql.Identifier(column.in_source) for column in schema.columns]
+    if _is_plain(chunk):
+        return sql.SQL(QUERIES["copy"]).format(names=_COMMA.join(columns), rows=chunk.rows())
     if chunk.condition is None:
         rows = chunk.rows() if chunk.sent is None else _subquery(chunk)
-        listed = sql.SQL(", ").join([sql.Literal(""), *columns])
-        return sql.SQL(QUERIES["copy"]).format(names=listed, rows=rows, path=PRINTING_PATH)
+        return sql.SQL(QUERIES["copy_found"]).format(names=_COMMA.join(columns), rows=rows, path=PRINTING_PATH)
     # In a query of its own, so that no `or` in the condition leads out of the chunk.
     rows = sql.SQL("{} where (\n{}\n)").format(_subquery(chunk), sql.SQL(chunk.condition))
     # Under names of our own, because any name may be a column's.
     names = [sql.Identifier(f"c{number}") for number in range(1, len(columns) + 1)]
     return sql.SQL(QUERIES["copy_chosen"]).format(
-        names=_continued(names), columns=_continued(columns), rows=rows, path=PRINTING_PATH
+        names=_COMMA.join(names),
+        following=_continued(names),
+        columns=_continued(columns),
+        rows=rows,
+        path=PRINTING_PATH,
     )
 
 

@@ -2,9 +2,12 @@
 
 The server sends one row a message, and libpq hands out one message a call, which takes nearly as long as parsing the
 rows. Where the bytes come in the clear they are read past libpq instead, as many at a time as there are, and stay where
-they are. Only the heads of the messages are written over, so that the rows' first column is empty:
+they are. Only the heads of the messages are written over, as one more column in front:
 
-    d....⇥7⇥open⏎d....⇥8⇥done⏎    ->    ␣␣␣␣␣⇥7⇥open⏎␣␣␣␣␣⇥8⇥done⏎
+    d....7⇥open⏎d....8⇥done⏎    ->    ␣␣␣␣⇥7⇥open⏎␣␣␣␣⇥8⇥done⏎
+
+The server could send such a column itself. But then it would build every row once more, where it otherwise prints
+what its scan finds: a tenth of its time.
 
 libpq has nothing to do meanwhile: the statement is sent past it too, and its answer is taken to the end. Where the
 connection is encrypted, libpq is asked row by row, with the same result.
@@ -32,7 +35,8 @@ PATIENCE_SECONDS = 1.0
 _DATA, _ERROR, _READY = b"dEZ"
 _LINE_END = 0x0A
 _HEAD = struct.Struct(">Bi")
-_BLANK = np.void(b" " * _HEAD.size)
+_COLUMN = b"\t"
+_BLANK = np.void(_COLUMN.rjust(_HEAD.size))
 _LENGTH_MIN = 4
 """A length counts itself."""
 _NOTHING_TO_BIND = bytes(8)
@@ -43,15 +47,14 @@ class Portion(NamedTuple):
     """Some whole rows. Good until the next portion is asked for."""
 
     text: memoryview
-    """Postgres's text format. The first column is to be ignored."""
+    """Postgres's text format, with one more column in front, which is to be ignored."""
     rows: int
     row_bytes_max: int
     """No row is longer."""
 
 
 def portions(conn: psycopg.Connection, statement: bytes) -> Iterator[Portion]:
-    """What a `copy … to stdout` sends whose first column is empty. An error of the driver's where the server refuses
-    it, also in the middle."""
+    """What a `copy … to stdout` sends. An error of the driver's where the server refuses it, also in the middle."""
     encrypted = conn.pgconn.ssl_in_use or (conn.execute(_QUERIES["is_encrypted"]).fetchone() or (True,))[0]
     return _by_libpq(conn, statement) if encrypted else _past_libpq(conn, statement)
 
@@ -67,8 +70,9 @@ def _by_libpq(conn: psycopg.Connection, statement: bytes) -> Iterator[Portion]:
         length, row = pgconn.get_copy_data(0)
         if length < 0:
             break
+        received += _COLUMN
         received += row
-        rows, longest = rows + 1, max(longest, length)
+        rows, longest = rows + 1, max(longest, len(_COLUMN) + length)
         if len(received) >= PORTION_BYTES:
             yield Portion(memoryview(received), rows, longest)
             received, rows, longest = bytearray(), 0, 0

@@ -4,7 +4,7 @@ Postgres's text format costs the server a fifth less than its CSV. Its rows are 
 tabs, because no value has a tab or a line end in it: those are escaped, and so is the backslash. A null is `\\N`, which
 no value is, as its backslash would be escaped. What is left is to take the escapes out of the texts that have some:
 
-    ␣␣␣␣␣⇥7⇥a\\tb⇥\\N⏎    ->    7, "a⇥b", null
+    ␣␣␣␣⇥7⇥a\\tb⇥\\N⏎    ->    7, "a⇥b", null
 
 Values become what the stream's casts would make of them.
 """

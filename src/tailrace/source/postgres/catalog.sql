@@ -86,7 +86,13 @@ group by tree.root;
 -- look_in: have one more namespace in the search path until the transaction ends
 select set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(%(namespace)s)), true);
 
--- copy: rows as text; the names in them are printed under one search path, whatever the one that the query is read under
+-- look_nowhere_else: have this search path alone until the transaction ends
+select set_config('search_path', %(path)s, true);
+
+-- copy: rows as text, under the search path that there is: a scan alone, whose rows are printed as they are found
+copy (select {names} from {rows}) to stdout;
+
+-- copy_found: the same; the names in them are printed under one search path, whatever the one that the query is read under
 copy (
   select {names} from (select {names} from {rows}) as r where (select set_config('search_path', {path}, true)) is not null
 ) to stdout;
@@ -95,8 +101,9 @@ copy (
 copy (
   -- The count has all of them found before the first is printed: what the condition calls looks for names where that
   -- person would.
-  select case when c0 > 0 then left(set_config('search_path', {path}, true), 0) end {names}
-  from (select count(*) over () {columns} from {rows}) as r (c0 {names})
+  select {names}
+  from (select count(*) over () {columns} from {rows}) as r (c0 {following})
+  where case when c0 > 0 then (select set_config('search_path', {path}, true)) is not null end
 ) to stdout;
 
 -- access: what the connected user may do with some tables

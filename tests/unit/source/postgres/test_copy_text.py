@@ -28,7 +28,7 @@ def sent(text: str | None) -> str:
 
 
 def portion_of(rows: list[tuple[int, str | None, str | None]]) -> Portion:
-    lines = [f"     \t{number}\t{sent(a)}\t{sent(b)}\n".encode() for number, a, b in rows]
+    lines = [f"    \t{number}\t{sent(a)}\t{sent(b)}\n".encode() for number, a, b in rows]
     return Portion(memoryview(b"".join(lines)), len(lines), max(map(len, lines)))
 
 
