@@ -20,6 +20,7 @@ from tailrace.lake.frames import frame_of, spark_schema
 from tailrace.log.reader import LogReader
 from tailrace.model.change import COUNT, PREFIX, UNCHANGED
 from tailrace.model.cut import PublishedCut
+from tailrace.read._key_filter import is_not_among
 from tailrace.read._layers import ROW, Layers
 from tailrace.read.names import Dialect
 
@@ -83,7 +84,7 @@ class SparkEngine:
     def laid_over(self, frame: DataFrame, over: Layers) -> DataFrame:
         found = frame
         if over.touched.num_rows:
-            found = found.join(self.of_arrow(over.touched).hint("broadcast"), list(over.key), "left_anti")
+            found = self._untouched(found, over.touched)
         if over.gone.num_rows:
             found = self._without(found, over.gone)
         if over.whole.num_rows:
@@ -91,6 +92,12 @@ class SparkEngine:
         if over.partial.num_rows:
             found = found.unionByName(self._completed(frame, over))
         return found
+
+    def _untouched(self, base: DataFrame, keys: pa.Table) -> DataFrame:
+        stays = is_not_among(keys)
+        if stays is not None:
+            return base.where(stays)
+        return base.join(self.of_arrow(keys).hint("broadcast"), keys.column_names, "left_anti")
 
     def _without(self, base: DataFrame, gone: pa.Table) -> DataFrame:
         """Only rows that are equal to one that goes are counted; all others pass."""

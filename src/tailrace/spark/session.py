@@ -46,6 +46,8 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Descriptions for a page that is not shown; one has every key of a live read's tail.
+    "spark.sql.ui.retainedExecutions": "20",
     "spark.scheduler.mode": "FAIR",
 }
 
