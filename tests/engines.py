@@ -17,7 +17,7 @@ from tailrace.read.duckdb import connect
 
 def assert_same_in_duckdb(cut: tailrace.Cut, lake: Path, tables: list[str], **options: Any) -> None:
     """DuckDB shows what a Spark cut with these options shows: columns, types, rows."""
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         other = tailrace.cut(connection, lake, register=False, **options)
         assert (other.text, other.seq, set(other.tables)) == (cut.text, cut.seq, set(cut.tables))
         for table in tables:
@@ -34,7 +34,7 @@ def multiset(table: pa.Table) -> Counter[str]:
 def rows_in_both(spark: SparkSession, lake: Path, table: str, **options: Any) -> list[dict[str, Any]]:
     """The rows that both engines show, or the error that both raise."""
     home = LakeHome(lake)
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         while True:
             standing = home.tables.load(), home.cuts.newest()
             found, other = (_outcome(session, lake, table, options) for session in (spark, connection))
@@ -47,7 +47,7 @@ def rows_in_both(spark: SparkSession, lake: Path, table: str, **options: Any) ->
 
 
 def rows_in_duckdb(lake: Path, table: str, **options: Any) -> list[dict[str, Any]]:
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         found = _outcome(connection, lake, table, options)
     if isinstance(found, DefiniteError):
         raise found

@@ -91,9 +91,9 @@ def _session(query: Query, home: LakeHome) -> Iterator[Any]:
     """A DuckDB connection or a Spark session of our own. Only what is asked for is loaded."""
     if not query.in_spark:
         sys.meta_path.insert(0, _WithoutPandas())
-        from tailrace.read.duckdb import connect
+        from tailrace.read.duckdb import connect_for
 
-        with connect() as connection:
+        with connect_for(query.sql) as connection:
             yield connection
         return
     from tailrace.spark.session import session

@@ -181,7 +181,7 @@ def arrow(lake: str | Path, table: str, *, published: bool = False, as_of: str |
     from tailrace.read.duckdb import connect
 
     name = str(LakeHome.find(Path(lake)).table_named(table))
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         return cut(connection, lake, published=published, as_of=as_of, register=False).tables[name].to_arrow_table()
 
 

@@ -41,8 +41,8 @@ def connect(*, is_private: bool = False) -> DuckDBPyConnection:
     """A database in memory, for queries over a lake: in UTC, as the log and Spark's session are.
 
     A name that no table has is an error: not a variable of ours, and not a reason to ask a server for an extension.
-    With `is_private`, no one but us says what it loads: then the signature of an extension that was installed with this
-    package is not computed, which takes a third of a second.
+    With `is_private`, no one but us says what it loads: nothing is run on it, or queries alone (`is_one_query`). Then
+    the signature of an extension that was installed with this package is not computed, which takes a third of a second.
     """
     connection = duckdb.connect(
         config={
@@ -53,6 +53,15 @@ def connect(*, is_private: bool = False) -> DuckDBPyConnection:
     )
     connection.execute("set TimeZone = 'UTC'")
     return connection
+
+
+def connect_for(sql: str) -> DuckDBPyConnection:
+    """A database for what a person wants to run. A query alone cannot say what is loaded."""
+    try:
+        is_query = is_one_query(sql)
+    except duckdb.Error:
+        is_query = False
+    return connect(is_private=is_query)
 
 
 def confine(connection: DuckDBPyConnection, folders: Sequence[Path], memory_bytes_max: int) -> None:

@@ -75,7 +75,7 @@ def content(table: LakeTable) -> Counter[str]:
     standing = table.version()
     assert standing is not None
     scan = table.scan(standing.number)
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         if scan.extension:
             connection.execute(f"load '{scan.extension}'")
         found = connection.sql(f"select * from {scan.sql}").to_arrow_table()

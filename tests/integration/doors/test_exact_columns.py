@@ -67,7 +67,7 @@ def shown(table: LakeTable) -> dict[int, dict[str, Any]]:
     version = table.version()
     assert version is not None
     scan = table.scan(version.number)
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         if scan.extension is not None:
             connection.execute(f"load '{scan.extension}'")
         rows = connection.sql(f"select * from {scan.sql}").to_arrow_table().to_pylist()

@@ -74,7 +74,7 @@ def content(table: LakeTable) -> Rows:
     standing = table.version()
     assert standing is not None
     scan = table.scan(standing.number)
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         if scan.extension:
             connection.execute(f"load '{scan.extension}'")
         rows = connection.sql(f"select id, note, big from {scan.sql} order by id").fetchall()

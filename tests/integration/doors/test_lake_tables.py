@@ -112,7 +112,7 @@ def content(table: LakeTable, version: int | None = None) -> list[Row]:
 
 def in_duckdb(table: LakeTable, version: int) -> pa.Table:
     scan = table.scan(version)
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         if scan.extension:
             connection.execute(f"load '{scan.extension}'")
         return connection.sql(f"select * from {scan.sql}").to_arrow_table()

@@ -38,7 +38,7 @@ def assert_equal(dsn: str, lake: Path, *tables: str, spark: SparkSession | None 
 
 
 def _assert_equal(dsn: str, lake: Path, tables: Sequence[str], spark: SparkSession | None, *, published: bool) -> None:
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         cut = tailrace.cut(connection, lake, published=published, register=False)
         found = {table: cut.tables[table].to_arrow_table() for table in tables}
     assert {table: _own_columns(rows) for table, rows in found.items()} == _columns(dsn, tables)

@@ -55,6 +55,6 @@ def test_a_condition_on_a_column_with_a_dot_in_its_name_finds_its_rows(tmp_path:
     )
     copy(table, pa.table({"id": pa.array([1, 2], pa.int32()), "of.part": ["a", "b"]}), schema, stamp(None))
     scan = table.scan(0)
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         connection.execute(f"load '{scan.extension}'")
         assert connection.sql(f"""select id from {scan.sql} where "of.part" = 'b'""").fetchall() == [(2,)]

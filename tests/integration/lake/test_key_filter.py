@@ -84,7 +84,7 @@ def test_a_live_read_is_the_source_whichever_way_the_keys_are_told(
         run.wait_for_log()
         for table in (ORDERS, PLACES, PAIRS):
             assert rows_in_both(spark, run.lake, table) == sorted(script.state(table), key=repr)
-        with connect() as connection:
+        with connect(is_private=True) as connection:
             cuts = [tailrace.cut(session, run.lake) for session in (spark, connection)]
             for order in (-21, -20, -19, 1, 2, 3, 5, 7, 8, 40, 41, 70):
                 query = f"select note from orders where id = {order}"

@@ -42,7 +42,7 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         yield connection
 
 

@@ -43,7 +43,7 @@ def lake(database: str, tmp_path: Path, spark: SparkSession) -> Path:
 
 
 def test_every_name_means_one_table_or_is_refused_in_both_engines(lake: Path, spark: SparkSession) -> None:
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         for session in (spark, connection):
             assert_named(tailrace.cut(session, lake), lambda query, session=session: session.sql(query))
 
@@ -83,7 +83,7 @@ def assert_named(cut: tailrace.Cut, in_session: Callable[[str], Any]) -> None:
 def test_a_short_name_that_a_second_table_gets_is_no_longer_an_older_cut_s_view(
     database: str, lake: Path, spark: SparkSession
 ) -> None:
-    connection = connect()
+    connection = connect(is_private=True)
     for session in (spark, connection):
         tailrace.cut(session, lake)
     assert spark.sql("select v from lines").collect()[0].v == "alone"

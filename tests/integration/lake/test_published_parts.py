@@ -95,7 +95,7 @@ def settings(tmp_path: Path) -> ConnectorSettings:
 def assert_sent(database: str, lake: Path, tables: Sequence[str] = TABLES) -> None:
     """The lake has the columns and rows of the views, published and live."""
     for published in (True, False):
-        with connect() as connection:
+        with connect(is_private=True) as connection:
             cut = tailrace.cut(connection, lake, published=published, register=False)
             found = {f"sent.{name}": cut.tables[f"public.{name}"].to_arrow_table() for name in tables}
         assert {name: sorted(rows.column_names) for name, rows in found.items()} == _columns(database, found)
@@ -183,13 +183,13 @@ def test_generated_columns_come_and_go_with_the_option(database: str, settings: 
     execute(database, GENERATED)
     chosen = replace(settings, tables=("g",))
     sync_once(chosen, source_of(database))
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         cut = tailrace.cut(connection, settings.lake, register=False)
         assert cut.tables["public.g"].columns == ["id", "v"]
     sync_once(chosen, source_of(database, generated=True))
     assert_sent(database, settings.lake, ("g",))
     sync_once(chosen, source_of(database))
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         cut = tailrace.cut(connection, settings.lake, register=False)
         assert cut.tables["public.g"].columns == ["id", "v"]
 

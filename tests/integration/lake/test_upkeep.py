@@ -84,7 +84,7 @@ def lake(published: tuple[Script, Path, dict[int, State]], tmp_path: Path) -> Pa
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         yield connection
 
 

@@ -141,7 +141,7 @@ def versions(lake: Path, table: TableId, copy: int) -> Iterator[dict[int, int]]:
     stored = format_named("delta").table(LakeHome(lake).table_path(table))
     newest = stored.version()
     assert newest is not None
-    with connect() as connection:
+    with connect(is_private=True) as connection:
         for number in range(newest.number + 1):
             version = stored.version(number)
             if version is None or version.stamp is None or version.stamp.copy != copy:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from duckdb import DuckDBPyRelation
 
-from tailrace.read.duckdb import DuckDBEngine, connect
+from tailrace.read.duckdb import DuckDBEngine, connect, connect_for
 
 
 def test_newer_rows_can_be_joined_in_every_way_that_published_ones_can() -> None:
@@ -20,3 +21,13 @@ def test_newer_rows_can_be_joined_in_every_way_that_published_ones_can() -> None
         # The side with few rows is hashed, and DuckDB has the other skip rows that cannot be in it.
         dangling = "select account from transfers left join accounts on account = id where account > 0 and id is null"
         assert connection.sql(dangling).fetchall() == [(99,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_trusted"),
+    [("select 1", True), ("load 'other'", False), ("select 1; load 'other'", False), ("no sql at all", False)],
+)
+def test_only_what_cannot_load_anything_is_spared_the_look_at_signatures(sql: str, is_trusted: bool) -> None:
+    with connect_for(sql) as connection:
+        found = connection.execute("select current_setting('allow_unsigned_extensions')").fetchone()
+    assert found == (is_trusted,)
