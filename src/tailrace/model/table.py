@@ -109,7 +109,10 @@ class TableSchema:
         return tuple(column.name for column in self.columns)
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        fields = asdict(self)
+        if not self.made_by:
+            del fields["made_by"]
+        return json.dumps(fields, separators=(",", ":")).encode()
 
     @classmethod
     def from_json(cls, payload: bytes) -> TableSchema:
