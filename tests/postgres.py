@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,8 +19,20 @@ def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {condition}")
+            raise AssertionError(f"not within {seconds} s: {condition}; meanwhile {at_work()}")
         time.sleep(0.02)
+
+
+def at_work() -> str:
+    """Where in our code each thread of this process is: what a wait without an end waits for."""
+    found = []
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    for ident, frame in sys._current_frames().items():
+        stack = [each for each in traceback.extract_stack(frame) if "tailrace" in each.filename]
+        if stack:
+            last = stack[-1]
+            found.append(f"{names.get(ident, ident)}: {last.name} ({Path(last.filename).name}:{last.lineno})")
+    return "; ".join(sorted(found)) or "nothing of ours runs"
 
 
 def installed_server(data_dir: Path) -> EmbeddedPostgres:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import psutil
 from pyspark.sql import SparkSession
-from tests.postgres import wait_until
+from tests.postgres import at_work, wait_until
 
 from tailrace.connector._fork_server import NAME
 from tailrace.connector.connector import Connector
@@ -49,7 +49,8 @@ class Running:
         found = condition()
         if not found:
             self.connector.wait(0)
-            raise AssertionError(f"{'ended' if is_there else f'not within {seconds} s'}: {self.events[-5:]}")
+            why = "ended" if is_there else f"not within {seconds} s; meanwhile {at_work()}"
+            raise AssertionError(f"{why}: {self.events[-5:]}")
         return found
 
     def _has_ended(self) -> bool:
