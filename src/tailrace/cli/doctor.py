@@ -23,7 +23,7 @@ def table(checks: Sequence[Check]) -> Table:
         found = Text(check.found)
         if check.fix is not None:
             found.append(f"\n{check.fix}", style="bold" if check.ok is False else "dim")
-        grid.add_row(_MARKS[check.ok], check.name, found)
+        grid.add_row(_MARKS[check.ok], Text(check.name), found)
     return grid
 
 

@@ -246,7 +246,7 @@ def _require_log(path: Path) -> None:
 @contextmanager
 def _bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """Progress by segments, on a terminal only; gone when it is done."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     if not console.is_terminal:
         yield None
         return

@@ -34,7 +34,7 @@ def print_table(console: Console, table: Table) -> None:
         console.print(table)
         return
     text = StringIO()
-    wide = Console(file=text, width=1 << 20)
+    wide = Console(file=text, width=1 << 20, emoji=False)
     wide.print(table, width=wide.measure(table).maximum)
     for line in text.getvalue().splitlines():
         console.print(line.rstrip(), soft_wrap=True)

@@ -329,7 +329,7 @@ def maintain(
         from tailrace.lake.retention import Retention
 
         seconds = parse_duration("--retain", retain), parse_duration("--retain-all", retain_all)
-        run_maintain(lake, Retention(*seconds), Console(), dry_run=dry_run)
+        run_maintain(lake, Retention(*seconds), Console(emoji=False), dry_run=dry_run)
 
 
 @app.command()
@@ -361,7 +361,7 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option
         columns = _columns(append_only, choices(as_text, as_decimal), generated_columns)
         source = source_of(dsn, **_stream(two_phase, origin, failover_slot), **names, **columns).watermarked(watermarks)
         checks = source.examine(tables or [], exclude or [])
-        render(checks, Console())
+        render(checks, Console(emoji=False))
         if any(check.ok is False for check in checks):
             raise typer.Exit(1)
 
@@ -383,7 +383,7 @@ def drop(
         if not yes and sys.stdin.isatty():
             typer.confirm("The lake cannot be brought up to date afterwards. Continue?", abort=True)
         for line in drop_source(source_of(dsn), lake):
-            Console().print(line, highlight=False)
+            Console(emoji=False).print(line, highlight=False)
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.status import Status
 from rich.table import Table
+from rich.text import Text
 
 from tailrace.cli.sizes import size_text
 from tailrace.errors import DefiniteError, TailraceError
@@ -88,10 +89,10 @@ def _show(done: list[TableUpkeep], console: Console, *, dry_run: bool) -> None:
         table.add_column(name, justify="right")
     for each in done:
         if each.error is not None:
-            table.add_row(str(each.table), each.error.message, style="red")
+            table.add_row(Text(str(each.table)), Text(each.error.message), style="red")
             continue
         pruned = each.pruned
         files = f"{pruned.files_before:,}", f"{pruned.files_before - pruned.files:,}"
         merges = "" if dry_run else f"{each.merges:,}"
-        table.add_row(str(each.table), *files, size_text(pruned.bytes), f"{pruned.commits:,}", merges)
+        table.add_row(Text(str(each.table)), *files, size_text(pruned.bytes), f"{pruned.commits:,}", merges)
     console.print(table)

@@ -120,7 +120,7 @@ def history(lake: Lake, as_json: AsJson = False) -> None:
             for edit in edits:
                 typer.echo(json.dumps(_fields(edit)))
             return
-        Console().print(_table(edits))
+        Console(emoji=False).print(_table(edits))
 
 
 @app.command()
@@ -284,11 +284,13 @@ def _who() -> str:
 
 
 def _note(text: str) -> None:
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"note: {text}", style="yellow")
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True, emoji=False).print(
+        f"note: {text}", style="yellow"
+    )
 
 
 def _print(text: str) -> None:
-    Console(highlight=False, markup=False, soft_wrap=True).print(text)
+    Console(highlight=False, markup=False, soft_wrap=True, emoji=False).print(text)
 
 
 def _show(found: Assessment, *, is_compared: bool, as_json: bool) -> None:

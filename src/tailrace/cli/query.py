@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import sys
 import time
@@ -17,6 +18,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.formats import format_named
@@ -142,7 +144,7 @@ def answer(query: Query, found: Cut[Any], *, is_first: bool = True) -> None:
     sys.stdout.flush()
     when = f"{found.commit_time:%Y-%m-%d %H:%M:%S.%f} UTC"
     line = f"[dim]cut {found.text}, transaction {found.seq:,}, committed {when}[/dim]"
-    Console(stderr=True).print(line, highlight=False)
+    Console(stderr=True, emoji=False).print(line, highlight=False)
 
 
 Rows = Callable[..., Iterator[tuple[Any, ...]]]
@@ -150,8 +152,27 @@ Rows = Callable[..., Iterator[tuple[Any, ...]]]
 
 
 def _print_json(names: list[str], rows: Rows, is_first: bool) -> None:
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise DefiniteError(
+            f"two columns are called {twice}: an object has room for one", "name one of them with: as …"
+        )
     for row in rows():
-        print(json.dumps(dict(zip(names, row, strict=True)), default=_plain, ensure_ascii=False))
+        values = map(_json_value, row)
+        print(json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False, allow_nan=False))
+
+
+def _json_value(value: Any) -> Any:
+    """A value as JSON has it; what JSON has no number for is its text, as in the server's answers."""
+    match _plain(value):
+        case float() as number if not math.isfinite(number):
+            return str(number)
+        case list() as found:
+            return [_json_value(each) for each in found]
+        case dict() as found:
+            return {str(name): _json_value(each) for name, each in found.items()}
+        case plain:
+            return plain
 
 
 def _print_csv(names: list[str], rows: Rows, is_first: bool) -> None:
@@ -163,9 +184,11 @@ def _print_csv(names: list[str], rows: Rows, is_first: bool) -> None:
 
 def _print_table(names: list[str], rows: Rows, is_first: bool) -> None:
     found = list(rows(ROWS_SHOWN + 1))
-    Console().print(_table(names, found[:ROWS_SHOWN]))
+    Console(emoji=False).print(_table(names, found[:ROWS_SHOWN]))
     if len(found) > ROWS_SHOWN:
-        Console(stderr=True).print(f"[dim]only the first {ROWS_SHOWN:,} rows; --csv or --json print all[/dim]")
+        Console(stderr=True, emoji=False).print(
+            f"[dim]only the first {ROWS_SHOWN:,} rows; --csv or --json print all[/dim]"
+        )
 
 
 _PRINTERS = {Format.JSON: _print_json, Format.CSV: _print_csv, Format.TABLE: _print_table}
@@ -175,14 +198,15 @@ def _table(names: list[str], rows: list[tuple[Any, ...]]) -> Table:
     table = Table(header_style="bold")
     for index, name in enumerate(names):
         is_number = any(isinstance(row[index], int | float) for row in rows)
-        table.add_column(name, justify="right" if is_number else "left")
+        table.add_column(Text(name), justify="right" if is_number else "left")
     for row in rows:
         table.add_row(*map(_text, row))
     return table
 
 
-def _text(value: Any) -> str:
-    return "[dim]null[/dim]" if value is None else str(_plain(value)).replace("[", r"\[")
+def _text(value: Any) -> Text:
+    """What a row has is shown as it is: brackets and colons in it mean nothing."""
+    return Text("null", style="dim") if value is None else Text(str(_plain(value)))
 
 
 def _plain(value: Any) -> Any:

@@ -58,7 +58,7 @@ def run_connector(connector: Connector, lake: Path) -> None:
     """To its end, shown on the terminal. Exit code 1, with the tables named, when one is in error."""
     from tailrace.cli.progress import TerminalProgress
 
-    with TerminalProgress(Console()) as progress:
+    with TerminalProgress(Console(emoji=False)) as progress:
         connector.subscribe(progress.show)
         _stop_on_signal(connector.stop)
         connector.start()
@@ -73,7 +73,7 @@ def _exit_by_tables(connector: Connector, lake: Path) -> None:
     errored = [str(table) for table, record in connector.tables().items() if record.state is TableState.ERRORED]
     if errored:
         message = f"in error and left out: {', '.join(sorted(errored))}; tailrace tables {quote(str(lake))} says why"
-        Console(stderr=True).print(escape(message), style="red", highlight=False, soft_wrap=True)
+        Console(stderr=True, emoji=False).print(escape(message), style="red", highlight=False, soft_wrap=True)
         raise typer.Exit(1)
 
 

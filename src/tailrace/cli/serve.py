@@ -96,7 +96,7 @@ def _log_json() -> None:
 
 def _show(serving: Serving, *, quiet: bool) -> None:
     """The address, then a line for each change of a connector's state."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, emoji=False)
     console.print(f"listening on {serving.address}")
     if not quiet:
         serving.supervisor.hub.subscribe(_Lines(console).show)

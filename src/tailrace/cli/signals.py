@@ -87,7 +87,8 @@ def signal(  # noqa: PLR0913, PLR0917  each is an option
         known = {record.signal.id: record.state for record in signals.lake_signals(home)}
         sent = signals.signal(lake, type, given if data is None else data, id_)
         if sent in known:
-            Console().print(f"signal {sent} is known and {known[sent]}: nothing is done again", highlight=False)
+            line = f"signal {sent} is known and {known[sent]}: nothing is done again"
+            Console(emoji=False).print(line, highlight=False, markup=False, soft_wrap=True)
             return
         _tell_taker(home, sent)
         _warn(home, table or [])
@@ -103,7 +104,7 @@ def _condition(text: str) -> dict[str, str]:
 def _tell_taker(home: LakeHome, id_: str) -> None:
     holder = home.holder()
     who = f"goes to the running sync (process {holder})" if holder else "waits for the next tailrace sync"
-    Console().print(f"signal {id_} {who}", highlight=False, markup=False, soft_wrap=True)
+    Console(emoji=False).print(f"signal {id_} {who}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _warn(home: LakeHome, patterns: list[str]) -> None:
@@ -111,7 +112,7 @@ def _warn(home: LakeHome, patterns: list[str]) -> None:
     from tailrace.snapshot.signals import match
 
     for pattern in match(patterns, list(home.tables.load()))[1]:
-        console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+        console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, emoji=False)
         console.print(f"note: {pattern} matches no table of the lake at present", style="yellow")
 
 
@@ -138,7 +139,7 @@ def signals(
                 typer.echo(json.dumps(_fields(record)))
             return
         last = {each.signal: each for each in home.notifications.all()}
-        Console().print(_table(records, last))
+        Console(emoji=False).print(_table(records, last))
 
 
 def _fields(record: SignalRecord) -> dict[str, Any]:

@@ -155,7 +155,9 @@ def _print(result: dict[str, Any]) -> None:
     if "message" in result:
         typer.echo(result["message"])
         for note in result.get("notes", []):
-            Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"note: {note}", style="yellow"))
+            Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(
+                Text(f"note: {note}", style="yellow")
+            )
         return
     columns, rows = result["columns"], result["rows"]
     if STATEMENT_COLUMN in columns:
@@ -167,4 +169,4 @@ def _print(result: dict[str, Any]) -> None:
         shown.add_column(column, overflow="fold")
     for row in rows:
         shown.add_row(*(Text(cell or "", style=_STYLES.get(cell or "", "")) for cell in row))
-    Console().print(shown)
+    Console(emoji=False).print(shown)

@@ -60,13 +60,14 @@ def list_tables(lake: Lake) -> None:
         from tailrace.connector.tables import lake_status
 
         status = lake_status(lake)
-        console = Console()
+        console = Console(emoji=False)
         console.print(_table(status.tables))
         for each in status.tables:
             _explain(console, each)
         running = f"running as process {status.holder}" if status.holder else "not running"
         why = f": {status.reason}" if status.reason else ""
-        console.print(f"\nconnector {status.state}{why}, {running}", style="dim", highlight=False, soft_wrap=True)
+        line = Text(f"\nconnector {status.state}{why}, {running}", style="dim")
+        console.print(line, soft_wrap=True)
         if any(each.record.state is TableState.ERRORED for each in status.tables):
             raise typer.Exit(1)
 
@@ -130,7 +131,7 @@ def _choose(lake: Path, pattern: str, *, is_taken: bool) -> None:
         known = [str(table) for table in sorted(home.tables.load()) if table.matches(pattern)]
         what = ", ".join(known) or "what the database has of that name"
         will = "be copied" if is_taken else "be left out"
-        console = Console(soft_wrap=True)
+        console = Console(soft_wrap=True, emoji=False)
         console.print(f"'{pattern}' ({what}) will {will} by {_taker(home)}", highlight=False, markup=False)
 
 
@@ -155,4 +156,4 @@ def resync(lake: Lake, table: Annotated[str, typer.Argument(help="The table, as 
         if home.tables.load()[found].state is TableState.REMOVED:
             raise DefiniteError(f"{found} is left out of this lake", "run tailrace sync so that it chooses the table")
         home.requests.ask_resync(found)
-        Console().print(f"{found} will be copied again by {_taker(home)}", highlight=False, markup=False)
+        Console(emoji=False).print(f"{found} will be copied again by {_taker(home)}", highlight=False, markup=False)

@@ -41,7 +41,7 @@ def run_verify(settings: VerifySettings, source: Source, *, as_json: bool) -> No
     home.require_identity(source.identify())
     with ExitStack() as stack:
         is_ours = not is_running()
-        progress = stack.enter_context(VerifyProgress(Console(stderr=True)))
+        progress = stack.enter_context(VerifyProgress(Console(stderr=True, emoji=False)))
         if is_ours:
             progress.show(SparkStarting(settings.spark.master))
         log_path = home.path / "_tailrace" / "verify.log"
@@ -53,7 +53,7 @@ def run_verify(settings: VerifySettings, source: Source, *, as_json: bool) -> No
     if as_json:
         print(json.dumps(report.to_fields(), indent=2, ensure_ascii=False))
     else:
-        render(report, Console())
+        render(report, Console(emoji=False))
     if not report.is_equal:
         raise typer.Exit(1)
 

@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
-from tailrace.cli.query import _plain
+import pytest
+
+import tailrace.cli
+from tailrace.cli.query import _plain, _print_json, _print_table
+from tailrace.errors import DefiniteError
 
 
 def test_arrays_and_maps_keep_their_form_and_their_elements_are_plain() -> None:
     assert _plain([1, None, b"\x00\xff", Decimal("1.50")]) == [1, None, "\\x00ff", "1.50"]
     assert _plain({"day": "infinity", "at": date(2024, 1, 1)}) == {"day": "infinity", "at": "2024-01-01"}
+
+
+@pytest.mark.parametrize("text", [":x:", "[red]b[/red]", r"\[red]b", "[/]", "a\\", "http://a:dog:b"])
+def test_a_table_shows_names_and_values_as_they_are(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _print_table([f"n{text}"], lambda rows_max=None: iter([(text,)]), True)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.strip("┃│ ") for line in (lines[1], lines[3])] == [f"n{text}", text]
+
+
+def test_no_console_turns_words_between_colons_into_pictures() -> None:
+    folder = Path(tailrace.cli.__path__[0])
+    made = {file.name: re.findall(r"\bConsole\([^()]*\)", file.read_text()) for file in folder.glob("*.py")}
+    assert [(name, each) for name, found in made.items() for each in found if "emoji=False" not in each] == []
+
+
+def test_an_object_of_json_has_every_column_and_only_what_json_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    row = (float("nan"), [float("-inf"), 1.5], {date(2024, 1, 1): b"\x00"})
+    _print_json(["a", "A", "b"], lambda rows_max=None: iter([row]), True)
+    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert found == {"a": "nan", "A": ["-inf", 1.5], "b": {"2024-01-01": "\\x00"}}
+    with pytest.raises(DefiniteError, match="two columns are called id"):
+        _print_json(["id", "v", "id"], lambda rows_max=None: iter([(1, 2, 3)]), True)
