@@ -240,10 +240,9 @@ def test_offsets_as_kafka_connect_answers_them_are_taken_over_and_only_rows_that
             conn.execute("update accounts set total = total + 1")
         server.ask("PUT", f"/connectors/{name}/resume", status=202)
         server.wait_for(name, "RUNNING")
+        wait_until(lambda: _copies(server, name) == dict.fromkeys(TABLES, copies), 60)
         wait_for_commit(legacy, lake)
-        assert {each["table"]: each["copies"] for each in server.ask("GET", f"/connectors/{name}/tables")} == (
-            dict.fromkeys(TABLES, copies)
-        )
+        assert _copies(server, name) == dict.fromkeys(TABLES, copies)
         assert_equal(legacy, lake)
         assert [each["kind"] for each in server.ask("GET", f"/connectors/{name}/offsets/history")] == ["import"]
     if name == WITH_ROWS:
@@ -251,6 +250,10 @@ def test_offsets_as_kafka_connect_answers_them_are_taken_over_and_only_rows_that
 
 
 STOPPED = {"initial_state": "STOPPED"}
+
+
+def _copies(server: Served, name: str) -> dict[str, int]:
+    return {each["table"]: each["copies"] for each in server.ask("GET", f"/connectors/{name}/tables")}
 
 
 def _import_over_rest(server: Served, name: str, content: bytes, **query: str) -> Any:

@@ -105,7 +105,9 @@ def _effect(source: Source, now: LakeOffset | None, adopted: Adopted, oldest: in
     if now is None:
         return Effect(skip(adopted.claim, SourcePosition(begin)), None, begin, by_windows=True)
     if oldest <= now.log_end and adopted.sends_alike:
-        return Effect(skip(adopted.claim, None), now.claim, leave=adopted.leave, by_windows=True)
+        # What the log has is not asked for: some of it may be older than the publication, and then a server may refuse.
+        claim = skip(adopted.claim, SourcePosition(now.log_end))
+        return Effect(claim, now.claim, leave=adopted.leave, by_windows=True)
     claim = skip(adopted.claim, SourcePosition(begin))
     return Effect(claim, now.claim, begin, REASON, adopted.leave, by_windows=True)
 

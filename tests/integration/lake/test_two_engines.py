@@ -50,7 +50,7 @@ insert into floats values ('NaN', 1, 'new');
 ALL_ROWS = "select * from {every} order by id"
 OTHERS = (
     "select count(*) as n, sum(large) as total, max(local) as latest from {every}",
-    "select a.id, b.id from {every} a join {every} b on a.id = b.id order by 1",
+    "select a.id, b.id as other from {every} a join {every} b on a.id = b.id order by 1",
     "select g from floats where k = 0 order by g",
     "select g from public.floats where k > 1000 order by g",
 )
