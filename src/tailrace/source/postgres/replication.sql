@@ -2,7 +2,9 @@
 select database, plugin, active_pid, confirmed_flush_lsn::text, to_jsonb(s) ->> 'wal_status', slot_type, current_database(),
        restart_lsn::text,
        coalesce(
-         to_jsonb(s) ->> 'invalidation_reason', case when (to_jsonb(s) ->> 'conflicting')::boolean then 'conflict' end
+         to_jsonb(s) ->> 'invalidation_reason',
+         -- Postgres 16 calls every slot so that it gave up. A primary gives one up for its WAL alone.
+         case when (to_jsonb(s) ->> 'conflicting')::boolean and pg_is_in_recovery() then 'conflict' end
        )
 from pg_replication_slots s
 where slot_name = %(slot)s;
