@@ -26,8 +26,8 @@ MEMORY_BOMBS = [
     "select len(range(1000000000))",
     "select repeat('x', 4000000000)",
 ]
-TIME_BOMB = "select list_reduce(range(100000000), lambda x, y: x + y)"
-"""One call on a constant, which DuckDB does not interrupt."""
+TIME_BOMB = "select list_reduce(range(50000), lambda x, y: x + list_reduce(range(50000), lambda a, b: a + b + y))"
+"""One call on a constant, which DuckDB does not interrupt, and which takes minutes and little memory."""
 
 
 @pytest.fixture(scope="module")
