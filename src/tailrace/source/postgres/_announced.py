@@ -33,6 +33,16 @@ class Described:
 
 
 @dataclass(frozen=True)
+class _Found:
+    """What the catalog shows of a table at one moment."""
+
+    at: int
+    key: frozenset[str]
+    definition: Definition | None
+    """None if the table is gone, or no other session sees it yet."""
+
+
+@dataclass(frozen=True)
 class Announcing:
     """How shapes come with the stream."""
 
@@ -49,11 +59,9 @@ PLAIN = Announcing()
 def describe_announced(conn: psycopg.Connection, relation: Relation, how: Announcing = PLAIN) -> Described:
     """The shape that a relation message announces, of a transaction that may be open."""
     with dated_state(conn) as at:
-        schema = _described(conn, relation, how, how.history.ordinal(at))
-        keys = identity_keys(conn, [relation.oid])
-        sent = read_sent(conn, how.publications)
-        definition = read_columns(conn, keys, sent, how.history.ordinal(at)).get(relation.oid)
-    return Described(schema, definition is not None and _is_settled(relation, definition, keys[relation.oid]))
+        found = _found(conn, relation, how, how.history.ordinal(at))
+        schema = _described(conn, relation, how, found)
+    return Described(schema, found.definition is not None and _is_settled(relation, found.definition, found.key))
 
 
 def _is_settled(relation: Relation, definition: Definition, key: frozenset[str]) -> bool:
@@ -78,18 +86,23 @@ def describe_relation(conn: psycopg.Connection, relation: Relation, how: Announc
     """The shape a relation message announces, with its table's definition as it is now; without one if the table is
     gone. Of a partition that is gone it is known since when."""
     with dated_state(conn) as at:
-        return _described(conn, relation, how, how.history.ordinal(at))
+        return _described(conn, relation, how, _found(conn, relation, how, how.history.ordinal(at)))
 
 
-def _described(conn: psycopg.Connection, relation: Relation, how: Announcing, at: int) -> TableSchema:
+def _found(conn: psycopg.Connection, relation: Relation, how: Announcing, at: int) -> _Found:
+    keys = identity_keys(conn, [relation.oid])
+    definition = read_columns(conn, keys, read_sent(conn, how.publications), at).get(relation.oid)
+    return _Found(at, keys.get(relation.oid, frozenset()), definition)
+
+
+def _described(conn: psycopg.Connection, relation: Relation, how: Announcing, found: _Found) -> TableSchema:
     types = declared_types(conn, [(column.type_oid, column.typmod) for column in relation.columns])
     key = primary_key(conn, relation.oid) if relation.replica_identity == "f" else frozenset()
     schema = schema_from_relation(relation, types, key, how.text_columns)
     schema = replace(schema, made_by=_made_by(conn, relation), part_of=relation.part_of)
-    sent = read_sent(conn, how.publications)
-    definition = read_columns(conn, identity_keys(conn, [relation.oid]), sent, at).get(relation.oid)
+    definition = found.definition
     if definition is None:
-        return replace(distinct(schema), definition={"at": at} if relation.part_of else None)
+        return replace(distinct(schema), definition={"at": found.at} if relation.part_of else None)
     numbers = numbers_of(schema.names, definition.attributes)
     if numbers is None:
         definition = replace(definition, doubt=UNCLEAR)
