@@ -68,6 +68,8 @@ say "installing $(grep -c == requirements.lock) pinned packages (Spark alone is 
 .venv/bin/pip install --quiet -r requirements.lock
 say "installing tailrace from this folder"
 .venv/bin/pip install --quiet --no-deps --editable .
+say "compiling what reads the rows of a copy"
+.venv/bin/python -m tailrace.source.postgres._copy_text
 say "starting Spark twice, so that Delta's jar is here and later starts take half the time"
 .venv/bin/python -m tailrace.spark.prepared || fail "Spark did not start" "see above"
 printf '%s\n' "$wanted" >"$stamp"

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from tailrace.settings import SparkSettings
 from tailrace.spark.task_errors import SessionError
 
-NEEDED = ("numpy", "pyarrow", "psycopg", "pyroaring", "xxhash")
+NEEDED = ("numba", "numpy", "pyarrow", "psycopg", "pyroaring", "xxhash")
 """What executors import, beside Spark's own."""
 CONNECT_SECONDS = 10.0
 EXECUTORS_SECONDS = 60.0

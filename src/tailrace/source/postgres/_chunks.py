@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import psycopg
 from psycopg import pq, sql
@@ -33,9 +33,10 @@ from tailrace.source.postgres._connection import (
     one_line,
     take_text_as_it_is,
 )
-from tailrace.source.postgres._copy_out import Portion, portions
-from tailrace.source.postgres._copy_text import parsed
 from tailrace.source.postgres._waiting import lockers
+
+if TYPE_CHECKING:
+    from tailrace.source.postgres._copy_out import Portion
 
 _CTID_RANGES_SINCE = 140000
 """Before, a condition on ctid was a scan of the whole table."""
@@ -113,10 +114,14 @@ def read(
     lock_seconds: float | None = None,
 ) -> Iterator[Any]:
     """The chunk's rows as record batches with the schema's columns, as of the exported snapshot."""
+    # Not when this module is loaded: few processes copy rows, and a third of a second passes before Numba is there.
+    from tailrace.source.postgres._copy_text import RowReader
+
     with reader(connections, exported_snapshot, chunk.part, schema.table, lock_seconds) as conn:
         look_in(conn, chunk.namespaces)
+        rows = RowReader(schema)
         for portion in _copy(conn, chunk, schema):
-            yield from parsed(portion, schema)
+            yield from rows.read(portion)
 
 
 @contextmanager
@@ -198,6 +203,8 @@ def look_in(conn: psycopg.Connection, namespaces: Sequence[str]) -> None:
 
 
 def _copy(conn: psycopg.Connection, chunk: Chunk, schema: TableSchema) -> Iterator[Portion]:
+    from tailrace.source.postgres._copy_out import portions
+
     take_text_as_it_is(conn)
     if chunk.condition is not None:
         _require_condition(conn, chunk, chunk.condition, schema.table)

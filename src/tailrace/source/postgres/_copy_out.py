@@ -1,13 +1,8 @@
-"""The rows of a COPY, in portions of its text.
+"""The rows of a COPY, in portions of its messages.
 
-The server sends one row a message, and libpq hands out one message a call, which takes nearly as long as parsing the
-rows. Where the bytes come in the clear they are read past libpq instead, as many at a time as there are, and stay where
-they are. Only the heads of the messages are written over, as one more column in front:
-
-    d....7⇥open⏎d....8⇥done⏎    ->    ␣␣␣␣⇥7⇥open⏎␣␣␣␣⇥8⇥done⏎
-
-The server could send such a column itself. But then it would build every row once more, where it otherwise prints
-what its scan finds: a tenth of its time.
+The server sends one row a message, and libpq hands out one message a call, which takes longer than reading the values
+in it. Where the bytes come in the clear they are read past libpq instead, as many at a time as there are, and stay
+where they are.
 
 libpq has nothing to do meanwhile: the statement is sent past it too, and its answer is taken to the end. Where the
 connection is encrypted, libpq is asked row by row, with the same result.
@@ -26,6 +21,7 @@ import numpy as np
 import psycopg
 from psycopg import pq
 
+from tailrace.source.postgres._copy_kernel import SLACK, rows_end
 from tailrace.source.postgres._queries import load
 
 PORTION_BYTES = 8 << 20
@@ -33,10 +29,7 @@ PATIENCE_SECONDS = 1.0
 """What has come is passed on when nothing more comes for so long."""
 
 _DATA, _ERROR, _READY = b"dEZ"
-_LINE_END = 0x0A
 _HEAD = struct.Struct(">Bi")
-_COLUMN = b"\t"
-_BLANK = np.void(_COLUMN.rjust(_HEAD.size))
 _LENGTH_MIN = 4
 """A length counts itself."""
 _NOTHING_TO_BIND = bytes(8)
@@ -44,13 +37,11 @@ _QUERIES = load("copy_out.sql")
 
 
 class Portion(NamedTuple):
-    """Some whole rows. Good until the next portion is asked for."""
+    """Some whole rows, a message each, with `SLACK` bytes on both sides. Good until the next portion is asked for."""
 
-    text: memoryview
-    """Postgres's text format, with one more column in front, which is to be ignored."""
-    rows: int
-    row_bytes_max: int
-    """No row is longer."""
+    buffer: bytearray
+    begin: int
+    end: int
 
 
 def portions(conn: psycopg.Connection, statement: bytes) -> Iterator[Portion]:
@@ -65,23 +56,25 @@ def _by_libpq(conn: psycopg.Connection, statement: bytes) -> Iterator[Portion]:
     result = pgconn.exec_params(statement, None)
     if result.status != pq.ExecStatus.COPY_OUT:
         raise psycopg.errors.error_from_result(result)
-    received, rows, longest = bytearray(), 0, 0
+    received = bytearray(SLACK)
     while True:
         length, row = pgconn.get_copy_data(0)
         if length < 0:
             break
-        received += _COLUMN
-        received += row
-        rows, longest = rows + 1, max(longest, len(_COLUMN) + length)
+        received += _message(_DATA, row)
         if len(received) >= PORTION_BYTES:
-            yield Portion(memoryview(received), rows, longest)
-            received, rows, longest = bytearray(), 0, 0
+            yield _portion(received)
+            received = bytearray(SLACK)
     ended = list(iter(pgconn.get_result, None))
     for each in ended:
         if each.status != pq.ExecStatus.COMMAND_OK:
             raise psycopg.errors.error_from_result(each)
-    if rows:
-        yield Portion(memoryview(received), rows, longest)
+    if len(received) > SLACK:
+        yield _portion(received)
+
+
+def _portion(received: bytearray) -> Portion:
+    return Portion(received + bytes(SLACK), SLACK, len(received))
 
 
 def _past_libpq(conn: psycopg.Connection, statement: bytes) -> Iterator[Portion]:
@@ -92,7 +85,7 @@ def _past_libpq(conn: psycopg.Connection, statement: bytes) -> Iterator[Portion]
         yield from _Answer(server).portions()
 
 
-def _message(kind: int, body: bytes) -> bytes:
+def _message(kind: int, body: Any) -> bytes:
     return _HEAD.pack(kind, len(body) + _LENGTH_MIN) + body
 
 
@@ -102,7 +95,7 @@ class _Answer:
     def __init__(self, server: socket.socket) -> None:
         self._server = server
         self._buffer = bytearray(PORTION_BYTES)
-        self._begin = self._end = 0
+        self._begin = self._end = SLACK
         """The bytes that have come and were not looked at."""
         self._error: psycopg.Error | None = None
         self._is_over = False
@@ -117,7 +110,7 @@ class _Answer:
     def _receive(self) -> None:
         """Fill the buffer, or wait for as long as it is worth."""
         self._make_room()
-        view = memoryview(self._buffer)
+        view = memoryview(self._buffer)[:-SLACK]
         while self._end < len(view):
             try:
                 count = self._server.recv_into(view[self._end :])
@@ -134,10 +127,10 @@ class _Answer:
     def _make_room(self) -> None:
         """The rest of a message comes to the front; one that fills all of the buffer gets a larger one."""
         rest = self._buffer[self._begin : self._end]
-        if len(rest) == len(self._buffer):
-            self._buffer = bytearray(2 * len(rest))
-        self._buffer[: len(rest)] = rest
-        self._begin, self._end = 0, len(rest)
+        if len(rest) == len(self._buffer) - 2 * SLACK:
+            self._buffer = bytearray(2 * len(self._buffer))
+        self._begin, self._end = SLACK, SLACK + len(rest)
+        self._buffer[self._begin : self._end] = rest
 
     def _taken(self) -> Iterator[Portion]:
         """All whole messages that are there."""
@@ -149,50 +142,13 @@ class _Answer:
             if upto > self._end:
                 return
             if kind == _DATA:
-                upto, rows, longest = without_heads(self._buffer, self._begin, self._end)
-                yield Portion(memoryview(self._buffer)[self._begin : upto], rows, longest)
+                upto = rows_end(np.frombuffer(self._buffer, np.uint8), self._begin, self._end)
+                yield Portion(self._buffer, self._begin, upto)
             elif kind == _ERROR:
                 self._error = _error_of(bytes(self._buffer[self._begin + _HEAD.size : upto]))
             elif kind == _READY:
                 self._is_over = True
             self._begin = upto
-
-
-def without_heads(buffer: bytearray, begin: int, end: int) -> tuple[int, int, int]:
-    """Write over the heads of the rows from `begin` on, up to the first message that is none or not whole; where that
-    is, how many rows, and the length of the longest."""
-    starts, upto = _guessed(buffer, begin, end) or _walked(buffer, begin, end)
-    _at_every_byte(buffer, _BLANK.dtype, 0)[starts] = _BLANK
-    return upto, len(starts), int(np.diff(starts, append=upto).max())
-
-
-def _at_every_byte(buffer: bytearray, type_: Any, first: int) -> np.ndarray:
-    """One value from each byte on, from the `first` one, as far as there is a head: they overlap."""
-    return np.ndarray(max(0, len(buffer) - _HEAD.size + 1), type_, buffer, first, (1,))
-
-
-def _guessed(buffer: bytearray, begin: int, end: int) -> tuple[np.ndarray, int] | None:
-    """Where rows begin if each `d` after the end of a line begins one; None if that does not add up: a row may contain
-    such a place. It is right where every row ends at the next."""
-    data = np.frombuffer(buffer, np.uint8)
-    after = begin + 1 + np.flatnonzero(data[begin : end - _HEAD.size] == _LINE_END)
-    starts = np.concatenate(([begin], after[data[after] == _DATA]))
-    following = starts + 1 + _at_every_byte(buffer, ">u4", 1)[starts]
-    if (following[:-1] != starts[1:]).any():
-        return None
-    return (starts, int(following[-1])) if following[-1] <= end else (starts[:-1], int(starts[-1]))
-
-
-def _walked(buffer: bytearray, begin: int, end: int) -> tuple[np.ndarray, int]:
-    """The same, row by row."""
-    starts = []
-    while end - begin >= _HEAD.size:
-        kind, length = _HEAD.unpack_from(buffer, begin)
-        if kind != _DATA or begin + 1 + length > end:
-            break
-        starts.append(begin)
-        begin += 1 + length
-    return np.array(starts, np.int64), begin
 
 
 def _error_of(fields: bytes) -> psycopg.Error:

@@ -1,12 +1,11 @@
 """The text of a COPY as typed columns.
 
-Postgres's text format costs the server a fifth less than its CSV. Its rows are read as columns that are separated by
-tabs, because no value has a tab or a line end in it: those are escaped, and so is the backslash. A null is `\\N`, which
-no value is, as its backslash would be escaped. What is left is to take the escapes out of the texts that have some:
+Postgres's text format costs the server a fifth less than its CSV, and no value has a tab or a line end in it: those are
+escaped, and so is the backslash. A null is `\\N`, which no value is, as its backslash would be escaped.
 
-    ␣␣␣␣⇥7⇥a\\tb⇥\\N⏎    ->    7, "a⇥b", null
-
-Values become what the stream's casts would make of them.
+Values become what the stream's casts would make of them. Those of the usual forms are read by compiled code
+(`_copy_kernel`); the casts themselves read the others, and the columns that have had one. To compile takes seconds,
+once: `python -m tailrace.source.postgres._copy_text` does it ahead, and `make setup` runs that.
 """
 
 from __future__ import annotations
@@ -16,115 +15,133 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pcsv
 
 from tailrace.errors import DefiniteError
 from tailrace.model.change import row_schema
 from tailrace.model.exact import with_exact
-from tailrace.model.lake_types import arrow_type, element_type, is_limited
-from tailrace.model.table import TableSchema
+from tailrace.model.lake_types import arrow_type
+from tailrace.model.table import TableId, TableSchema
+from tailrace.source.postgres import _copy_kernel as kernel
 from tailrace.source.postgres._copy_out import Portion
 from tailrace.source.postgres._pgoutput import cast_column, kept_texts
 
 BLOCK_BYTES = 1 << 20
-"""Rows are parsed so many at a time: what is worked on then stays in the processor's cache."""
-_CAST_LATER = frozenset({"binary", "boolean", "timestamp", "timestamp_ntz"})
-"""Lake types whose text Arrow's reader would take differently than the casts, or not at all."""
-_BACKSLASH = ord("\\")
-_ESCAPED = np.arange(256, dtype=np.uint8)
-_ESCAPED[np.frombuffer(b"bfnrtv", np.uint8)] = np.frombuffer(b"\b\f\n\r\t\v", np.uint8)
-"""What a byte after a backslash stands for."""
+"""So much is read at a time, a larger row alone: it then stays in the processor's cache."""
+
+_FIXED = {
+    "boolean": (kernel.BOOLEAN, 1),
+    "date": (kernel.DATE, 4),
+    "timestamp_ntz": (kernel.TIMESTAMP, 8),
+    "timestamp": (kernel.TIMESTAMP_UTC, 8),
+}
+_END_BYTES = 4
+"""Of a text: where it ends among the texts of its column."""
+_DECIMAL_DIGITS_MAX = 18
 
 
-def parsed(portion: Portion, schema: TableSchema) -> Iterator[pa.RecordBatch]:
-    """The rows with the schema's columns, in batches. A definite error where they cannot be understood."""
-    if not schema.columns:
-        yield pa.RecordBatch.from_struct_array(pa.array([{}] * portion.rows, pa.struct([])))
-        return
-    table = _read(portion, [column.type for column in schema.columns])
-    if table.num_rows != portion.rows:
-        message = f"{schema.table}: {portion.rows} rows were sent, {table.num_rows} were understood"
-        raise DefiniteError(message, table=str(schema.table))
-    for batch in table.to_batches():
-        yield _cast(batch, schema)
+class RowReader:
+    """Reads the rows of a table that a COPY sends. For one thread."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        self._schema = schema
+        self._columns = _columns([column.type for column in schema.columns])
+        self._make_room(BLOCK_BYTES)
+
+    def read(self, portion: Portion) -> Iterator[pa.RecordBatch]:
+        """The rows with the schema's columns, in batches. A definite error where they cannot be understood."""
+        sent, at, columns = kernel.with_words(portion.buffer), portion.begin, self._columns
+        while at < portion.end:
+            columns["used"] = 0
+            rows, at, column = kernel.read(sent, at, portion.end, columns, self._out, self._bytes_max)
+            if rows:
+                yield self._taken(rows)
+            if column == kernel.MALFORMED:
+                message = f"{self._schema.table}: the server sent a row that does not have the table's columns"
+                raise DefiniteError(message, table=str(self._schema.table))
+            if column != kernel.ALL_UNDERSTOOD:
+                # From here on the casts read this column.
+                columns[column]["kind"], columns[column]["width"] = kernel.TEXT, _END_BYTES
+                self._make_room(self._bytes_max)
+            elif not rows:
+                self._make_room(1 + int.from_bytes(portion.buffer[at + 1 : at + kernel.HEAD_BYTES]))
+
+    def _make_room(self, bytes_max: int) -> None:
+        """For rows of so many bytes together."""
+        columns, self._bytes_max = self._columns, bytes_max
+        fixed = columns["width"] * kernel.ROWS_MAX + 2 * kernel.SLACK
+        texts = np.where(columns["kind"] == kernel.TEXT, bytes_max + kernel.SLACK, 0)
+        ends = np.cumsum(kernel.ROWS_MAX + fixed + texts)
+        columns["texts_at"] = ends - texts
+        columns["values_at"] = ends - texts - fixed + kernel.SLACK
+        columns["valid_at"] = ends - texts - fixed - kernel.ROWS_MAX
+        data = np.empty(int(ends[-1] if len(ends) else 0) + kernel.SLACK, np.uint8)
+        for column in columns:
+            data[column["valid_at"] : column["values_at"]] = 1
+            data[column["values_at"] - _END_BYTES : column["values_at"]] = 0
+        self._out = kernel.with_words(data)
+
+    def _taken(self, rows: int) -> pa.RecordBatch:
+        arrays, texts = [], {}
+        for column, read in zip(self._schema.columns, self._columns, strict=True):
+            values, odd = self._array(read, arrow_type(column.type), rows), None
+            if pa.types.is_binary(values.type):
+                values, odd = cast_column(values, self._schema, column)
+            arrays.append(values)
+            if odd is not None:
+                texts[column.name] = odd
+        if not arrays:
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+        found = pa.RecordBatch.from_arrays(arrays, schema=row_schema(self._schema))
+        return with_exact(found, kept_texts(texts, self._schema, rows))
+
+    def _array(self, column: Any, type_: Any, rows: int) -> Any:
+        """A column of values, or of texts that are to be cast."""
+        validity, data = None, self._out[0]
+        if column["has_nulls"]:
+            is_valid = data[column["valid_at"] :][: kernel.ROWS_MAX]
+            validity = _bits(is_valid[:rows])
+            is_valid[:], column["has_nulls"] = 1, 0
+        begin, width = int(column["values_at"]), int(column["width"])
+        if column["kind"] == kernel.TEXT:
+            is_ascii, column["has_others"] = not column["has_others"], 0
+            ends = _copied(data, begin - _END_BYTES, _END_BYTES * (rows + 1))
+            texts = _copied(data, int(column["texts_at"]), int(np.frombuffer(ends, np.int32)[-1]))
+            type_ = type_ if pa.types.is_string(type_) and is_ascii else pa.binary()
+            return pa.Array.from_buffers(type_, rows, [validity, ends, texts])
+        if column["kind"] == kernel.BOOLEAN:
+            return pa.Array.from_buffers(type_, rows, [validity, _bits(data[begin : begin + rows])])
+        return pa.Array.from_buffers(type_, rows, [validity, _copied(data, begin, width * rows)])
 
 
-def _cast(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
-    arrays, texts = [], {}
-    for column, read in zip(schema.columns, batch.columns, strict=True):
-        values, odd = unescaped(read), None
-        if pa.types.is_binary(values.type):
-            values, odd = cast_column(values, schema, column)
-        arrays.append(values)
-        if odd is not None:
-            texts[column.name] = odd
-    rows = pa.RecordBatch.from_arrays(arrays, schema=row_schema(schema))
-    return with_exact(rows, kept_texts(texts, schema, batch.num_rows))
+def _copied(data: Any, begin: int, count: int) -> Any:
+    return pa.py_buffer(data[begin : begin + count].tobytes())
 
 
-def _read(portion: Portion, lake: Sequence[str]) -> pa.Table:
-    """Values of these lake types, or their texts, to be cast: where Arrow's reader met one that it did not understand,
-    of the types that may have such values; else of all, so that the casts say which it is."""
-    typed = [pa.binary() if each in _CAST_LATER or element_type(each) else arrow_type(each) for each in lake]
-    guarded = [pa.binary() if is_limited(each) else type_ for each, type_ in zip(lake, typed, strict=True)]
-    for types in (typed, guarded):
-        try:
-            return _read_as(portion, types)
-        except pa.ArrowInvalid:
-            continue
-    return _read_as(portion, [pa.binary()] * len(lake))
+def _bits(flags: Any) -> Any:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
-def _read_as(portion: Portion, types: Sequence[pa.DataType]) -> pa.Table:
-    """Values of these types, parsed as the casts would; text as it is sent where the type is binary."""
-    names = [str(index) for index in range(len(types))]
-    return pcsv.read_csv(
-        pa.py_buffer(portion.text),
-        read_options=pcsv.ReadOptions(
-            use_threads=False,
-            column_names=["ignored", *names],
-            block_size=max(BLOCK_BYTES, portion.row_bytes_max + 1),
-        ),
-        parse_options=pcsv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
-        convert_options=pcsv.ConvertOptions(
-            column_types=dict(zip(names, types, strict=True)),
-            include_columns=names,
-            null_values=[r"\N"],
-            strings_can_be_null=True,
-        ),
-    )
+def _columns(lake: Sequence[str]) -> Any:
+    columns = np.zeros(len(lake), kernel.COLUMN)
+    for column, each in zip(columns, lake, strict=True):
+        column["kind"], column["width"], column["scale"], column["limit"] = _form(each)
+        column["delimiter"] = ord("\t")
+    columns["delimiter"][-1:] = ord("\n")
+    return columns
 
 
-def unescaped(values: Any) -> Any:
-    """Texts without their escapes; values of other types as they are."""
-    if not (pa.types.is_binary(values.type) or pa.types.is_string(values.type)):
-        return values
-    validity, offsets_buffer, data_buffer = values.buffers()
-    if data_buffer is None:
-        return values
-    offsets = np.frombuffer(offsets_buffer, np.int32)[values.offset : values.offset + len(values) + 1]
-    data = np.frombuffer(data_buffer, np.uint8)[offsets[0] : offsets[-1]]
-    at = np.flatnonzero(data == _BACKSLASH)
-    if not len(at):
-        return values
-    escapes = _first_of_pairs(at)
-    kept = np.ones(len(data), bool)
-    kept[escapes] = False
-    text = data.copy()
-    text[escapes + 1] = _ESCAPED[data[escapes + 1]]
-    begins = offsets - offsets[0]
-    begins = begins - np.searchsorted(escapes, begins).astype(np.int32)
-    buffers = [validity, pa.py_buffer(begins.astype(np.int32)), pa.py_buffer(text[kept])]
-    if values.offset:
-        buffers[0] = None if validity is None else pa.array(values.is_valid()).buffers()[1]
-    return pa.Array.from_buffers(values.type, len(values), buffers, values.null_count)
+def _form(lake: str) -> tuple[int, int, int, int]:
+    """Kind, width, scale and limit."""
+    type_ = arrow_type(lake)
+    if pa.types.is_integer(type_):
+        return kernel.INTEGER, type_.bit_width // 8, 0, 2 ** (type_.bit_width - 1) - 1
+    if pa.types.is_decimal(type_) and type_.scale <= _DECIMAL_DIGITS_MAX:
+        return kernel.DECIMAL, type_.bit_width // 8, type_.scale, 10 ** min(type_.precision, _DECIMAL_DIGITS_MAX) - 1
+    return *_FIXED.get(lake, (kernel.TEXT, _END_BYTES)), 0, 0
 
 
-def _first_of_pairs(at: np.ndarray) -> np.ndarray:
-    """Which of these backslashes escape what follows them: of neighbours, every other one. No text ends between a
-    backslash and what it escapes, so neighbours may belong to two texts."""
-    is_first = np.ones(len(at), bool)
-    is_first[1:] = np.diff(at) > 1
-    run_begins = np.maximum.accumulate(np.where(is_first, np.arange(len(at)), 0))
-    found: np.ndarray = at[(np.arange(len(at)) - run_begins) % 2 == 0]
-    return found
+if __name__ == "__main__":
+    row, slack = b"d\0\0\0\5\n", bytes(kernel.SLACK)
+    sent = Portion(bytearray(slack + row + slack), len(slack), len(slack + row))
+    next(RowReader(TableSchema(TableId("", ""), 0, (), ())).read(sent))
+    kernel.rows_end(np.frombuffer(sent.buffer, np.uint8), sent.begin, sent.end)
