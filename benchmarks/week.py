@@ -162,6 +162,7 @@ class Week:
             spark=LazySession(_no_spark),
             decode=source.decode,
             why_copy=source.why_copy,
+            why_part=source.why_part,
             seq=seq,
             standing=named,
             durable=version,

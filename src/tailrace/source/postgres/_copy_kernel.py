@@ -13,6 +13,8 @@ No value is guessed: one that does not have the form known here is left to the c
 ends of values, so `SLACK` bytes must lie on both sides of the rows, and behind all that is written.
 """
 
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 from typing import Any

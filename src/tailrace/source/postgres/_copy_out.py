@@ -24,7 +24,7 @@ from psycopg import pq
 from tailrace.source.postgres._copy_kernel import SLACK, rows_end
 from tailrace.source.postgres._queries import load
 
-PORTION_BYTES = 8 << 20
+PORTION_BYTES = 1 << 20
 PATIENCE_SECONDS = 1.0
 """What has come is passed on when nothing more comes for so long."""
 
@@ -85,8 +85,8 @@ def _past_libpq(conn: psycopg.Connection, statement: bytes) -> Iterator[Portion]
         yield from _Answer(server).portions()
 
 
-def _message(kind: int, body: Any) -> bytes:
-    return _HEAD.pack(kind, len(body) + _LENGTH_MIN) + body
+def _message(kind: int, body: bytes | memoryview) -> bytes:
+    return b"".join((_HEAD.pack(kind, len(body) + _LENGTH_MIN), body))
 
 
 class _Answer:

@@ -78,6 +78,7 @@ def rows_of(found: pa.Table) -> list[tuple[object, ...]]:
 
 @given(st.lists(st.tuples(st.integers(-9, 9).map(str), TEXT, TEXT), min_size=1, max_size=9), st.integers(8, 99))
 @example([("1", "\\", "\\"), ("2", "\\N", None), ("3", "", "\\\n")], 16)
+@example([("1", "aN", "\\")], 16)
 def test_every_text_is_read_as_it_was_before_the_server_escaped_it(
     rows: list[tuple[str, str | None, str | None]], block_bytes: int
 ) -> None:
@@ -90,21 +91,41 @@ def test_every_text_is_read_as_it_was_before_the_server_escaped_it(
 @given(st.sampled_from(LAKE), st.lists(VALUE | st.none(), min_size=1, max_size=6), st.booleans())
 @example("decimal(15,2)", ["1.00", "NaN", "2.00", "12345678901234.5", None], True)
 @example("bigint", ["9223372036854775807", None, "-9223372036854775808"], False)
-def test_a_value_is_what_the_casts_make_of_its_text(lake: str, texts: list[str | None], is_last: bool) -> None:
-    """Or is refused like there."""
-    row = [[text, "x"] if not is_last else ["x", text] for text in texts]
-    schema = table([lake, "string"] if not is_last else ["string", lake])
+def test_values_are_what_the_casts_make_of_their_texts(lake: str, texts: list[str | None], is_last: bool) -> None:
+    assert_as_the_casts(lake, texts, is_last)
+
+
+@pytest.mark.parametrize("lake", LAKE)
+def test_a_text_of_an_odd_form_is_what_the_casts_make_of_it(lake: str) -> None:
+    for text in ODD_NUMBERS + ODD_TIMES:
+        for is_last in (False, True):
+            assert_as_the_casts(lake, [text], is_last)
+
+
+def assert_as_the_casts(lake: str, texts: list[str | None], is_last: bool) -> None:
+    """Or refused like there. In the last column, another byte ends a value."""
+    rows = [["x", text] if is_last else [text, "x"] for text in texts]
+    schema = table(["string", lake] if is_last else [lake, "string"])
     try:
         expected, odd = _values.cast(pa.array([text and text.encode() for text in texts], pa.binary()), lake)
     except DefiniteError:
         with pytest.raises(DefiniteError, match=rf"public\.t column c{int(is_last)}: "):
-            read(schema, portion_of(row))
+            read(schema, portion_of(rows))
         return
-    found = read(schema, portion_of(row))
-    assert found.column(int(is_last)).combine_chunks().equals(expected.cast(arrow_type(lake)))
+    found = read(schema, portion_of(rows))
+    values = found.column(int(is_last)).combine_chunks()
+    # As shown: NaN does not equal itself.
+    assert (values.type, values.to_string()) == (arrow_type(lake), expected.to_string())
     kept = [None] * len(texts) if odd is None else odd.to_pylist()
-    shown = [dict(each or ()).get(f"c{int(is_last)}") for each in found.column(EXACT).to_pylist()]
-    assert shown == kept
+    assert [dict(each or ()).get(f"c{int(is_last)}") for each in found.column(EXACT).to_pylist()] == kept
+
+
+def test_a_text_that_is_not_utf_8_is_an_error() -> None:
+    """A database without an encoding sends whatever it has."""
+    portion = portion_of([("1", "long enough for a word"), ("2", "?" * 20)])
+    portion.buffer[portion.buffer.index(b"?") + 11] = 0xFF
+    with pytest.raises(DefiniteError, match=r"public\.t column c1: a value is not valid UTF-8"):
+        read(table(["int", "string"]), portion)
 
 
 def test_more_rows_than_a_block_has_room_for_are_all_read() -> None:
