@@ -108,6 +108,9 @@ class ParquetTable:
         stamps = (self._stamp(each) for each in reversed(self._numbers()) if each <= number)
         return TableVersion(number, next(filter(None, stamps), None))
 
+    def mark(self, version: int) -> str | None:
+        return str(self._folder(version).stat().st_mtime_ns) if version == self._newest() else None
+
     def make_durable(self, since: int | None) -> None:
         folders = [self._folder(number) for number in self._numbers() if since is None or number > since]
         for path in (*(file for folder in folders for file in folder.iterdir()), *folders, self._path):

@@ -21,6 +21,7 @@ from tailrace.errors import DefiniteError, ResyncError, TailraceError, Transient
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
 from tailrace.lake.home import LakeHome
+from tailrace.lake.left import Left, LeftTable
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import CutTable, PublishedCut
@@ -63,6 +64,8 @@ class Applier:
         self._pool = ThreadPoolExecutor(in_parallel, "publish", join_owner())
         self._tables: dict[TableId, LiveTable] = {}
         self._recovered: set[TableId] = set()
+        self._still: dict[TableId, tuple[TableVersion, LeftTable]] = {}
+        """Tables that are as the last run left them, until they join."""
         self._cut_trouble: TransientError | None = None
         self.cut = parts.home.cuts.newest()
         """The newest one."""
@@ -90,6 +93,23 @@ class Applier:
         # A table that had to go back is before the cut that has it.
         return live == in_cut and (self.seq is None or min(self.cut.seq, self.seq) >= seq)
 
+    def still(self, table: TableId, left: Left | None) -> TableVersion | None:
+        """Where a table stands that is as the last run left it; None if that is not sure."""
+        named = self.cut.tables.get(str(table)) if self.cut else None
+        found = left.tables.get(str(table)) if left else None
+        if named is None or found is None:
+            return None
+        version = found.still(self._parts.format.table(self._parts.home.table_path(table)), named)
+        if version is not None:
+            self._recovered.add(table)
+            self._still[table] = version, found
+        return version
+
+    def left(self) -> dict[str, LeftTable]:
+        """How a run that ends leaves the tables that the newest cut has as they are."""
+        found = {str(each.table): each.left(self.cut) for each in self._tables.values()} if self.cut else {}
+        return {name: each for name, each in found.items() if each is not None}
+
     def recover(self, table: TableId) -> TableVersion | None:
         """Where a table of the lake stands, live or not. Asked for the first time, it goes back to its last whole
         version: we may be here after a power cut."""
@@ -114,7 +134,9 @@ class Applier:
         stamp = version.stamp
         assert stamp is not None
         stored = self._parts.format.table(self._parts.home.table_path(table))
-        last = self._cut_that_has(table, stored)
+        before, still = self._still.pop(table, (None, None))
+        is_still = before == version and self.cut is not None and self._is_named(table, version)
+        last = self.cut if is_still else self._cut_that_has(table, stored)
         self._tables[table] = LiveTable(
             table=table,
             relation=stamp.relation,
@@ -131,7 +153,8 @@ class Applier:
             definition=record.definition,
             lacks_rows=record.lacks_rows,
             # What it was copied or left with may be many small files.
-            is_untidy=True,
+            is_untidy=not is_still or still is None or still.is_untidy,
+            stamp=stamp,
         )
 
     def leave(self, table: TableId) -> None:
@@ -273,6 +296,11 @@ class Applier:
         """The newest cut's transaction, if this copy of the table is in it."""
         in_cut = self.cut.tables.get(str(table)) if self.cut else None
         return self.cut.seq if self.cut and in_cut and in_cut.copy == copy else None
+
+    def _is_named(self, table: TableId, version: TableVersion) -> bool:
+        """Whether the newest cut names just this version."""
+        found = self.cut.tables.get(str(table)) if self.cut else None
+        return found is not None and version.stamp is not None and found == named(version.number, version.stamp)
 
     def _cut_that_has(self, table: TableId, stored: LakeTable) -> PublishedCut | None:
         """The newest cut that names a version which the table has: that number, with that copy and transaction."""

@@ -27,6 +27,10 @@ class TableBook:
     def __getitem__(self, table: TableId) -> TableRecord:
         return self._records[table]
 
+    def digest(self) -> str:
+        """Another one where a record is another."""
+        return self._home.tables.digest()
+
     def of_state(self, *states: TableState) -> list[TableId]:
         return [table for table, record in self._records.items() if record.state in states]
 

@@ -59,8 +59,6 @@ class GrowingTable(LiveTable):
     growth: Growth = field(default_factory=lambda: Growth(None))
     durable_seq: int = 0
     """What the log has up to this transaction, the table does not need again, whatever happens to us."""
-    stamp: Stamp | None = None
-    """Its newest version's."""
     text_key: TextKey | None = None
     """What of its key this copy has as text."""
     added_at: float = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 
@@ -10,6 +11,7 @@ from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import HeldUpError, RunControl, Waits
 from tailrace.connector._decisions import Found, decide, decide_unsent
 from tailrace.connector.events import Event, SourcePrepared
+from tailrace.lake.left import Left
 from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
@@ -18,6 +20,7 @@ from tailrace.source.door import Claim, Prepared, SourceTable
 WAIT_SECONDS_MAX = 1.0
 WHOLE_SECONDS = 60.0
 """How often everything is looked at, though the source says that nothing is new."""
+_AT_REST = (TableState.LIVE, TableState.REMOVED)
 
 
 class TableLook:
@@ -41,6 +44,10 @@ class TableLook:
         self._due = self._whole_due = 0.0
         self._seen: tuple[str, dict[TableId, TableRecord]] | None = None
         """The source's mark before the last look, and the book after it; None where another look may find more."""
+        self._is_spared = False
+        """The first look was not taken, because it would have found nothing new."""
+        self._looked_at = 0.0
+        """When everything was looked at the last time, by the clock on the wall."""
         self._chosen_at = 0
         """The mark of people's choices before the last look."""
 
@@ -52,8 +59,49 @@ class TableLook:
         self.position = START
         """The last look saw everything that was committed before."""
 
+    def begin(self, resume: SourcePosition | None) -> None:
+        """The first look, at the start."""
+        mark, self._chosen_at = self._source.mark(), self._chooser.mark()
+        held_up = self.take(self._chooser.tables(), resume, starting=True)
+        self._saw(mark, held_up)
+
+    def is_still(self, left: Left | None) -> bool:
+        """Whether a first look would find what the last run found. It then counts as taken."""
+        records = self._book.records
+        if left is None or not self._is_at_rest():
+            return False
+        # First: what was committed up to here shows in the mark.
+        position, mark = self._source.now(), self._source.mark()
+        self._chosen_at = self._chooser.mark()
+        if mark is None or not left.has_look(self._conditions(mark)):
+            return False
+        self.position, self._looked_at, self._is_spared = position, left.looked_at, True
+        self._seen, self._whole_due = (mark, records), time.monotonic() + WHOLE_SECONDS
+        self._due = time.monotonic() + self._settings.look_at_tables_seconds
+        return True
+
+    @property
+    def is_wanted(self) -> bool:
+        """Before anything is copied: no table has been looked at yet."""
+        return self._is_spared and not self._is_at_rest()
+
+    def _is_at_rest(self) -> bool:
+        return all(each.state in _AT_REST for each in self._book.records.values())
+
+    def left(self) -> tuple[str | None, float]:
+        """What the last look was taken under, if nothing was decided since, and when that was."""
+        if self._seen is None or self._seen[1] != self._book.records:
+            return None, 0.0
+        return self._conditions(self._seen[0]), self._looked_at
+
+    def _conditions(self, mark: str) -> str:
+        """Another text where a look might find something else."""
+        chosen = self._settings.tables, self._settings.exclude, self._settings.is_guest, self._chosen_at
+        about = [mark, dict(self._claim), chosen, dict(self._source.arguments), self._book.digest()]
+        return hashlib.sha256(repr(about).encode()).hexdigest()
+
     def is_due(self) -> bool:
-        return time.monotonic() >= self._due or self._chooser.mark() != self._chosen_at
+        return time.monotonic() >= self._due or self._chooser.mark() != self._chosen_at or self.is_wanted
 
     def take_again(self, resume: SourcePosition | None) -> None:
         """While it runs. A pattern that names nothing any more is no error now: its table is gone.
@@ -67,10 +115,12 @@ class TableLook:
             self._due = time.monotonic() + self._settings.look_at_tables_seconds
             return
         self._seen = None
-        held_up = self._take_whole(resume)
+        self._saw(mark, self._take_whole(resume))
+
+    def _saw(self, mark: str | None, held_up: set[TableId]) -> None:
         if mark is not None and not held_up:
             self._seen = mark, self._book.records
-            self._whole_due = time.monotonic() + WHOLE_SECONDS
+            self._whole_due, self._looked_at = time.monotonic() + WHOLE_SECONDS, time.time()
 
     def _take_whole(self, resume: SourcePosition | None) -> set[TableId]:
         self._chosen_at = self._chooser.mark()
@@ -93,7 +143,7 @@ class TableLook:
         prepared, held_up = self._prepare(sendable, unsent, resume, starting=starting)
         records = self._book.records
         known = {table: records[table].definition if table in records else None for table in sendable - held_up}
-        self.defined = self._source.define(self._claim, known)
+        self.defined, self._is_spared = self._source.define(self._claim, known), False
         found = Found(chosen, gone, prepared.refused, self.defined, self._source.why_copy)
         decided = decide(records, found, starting=starting)
         self._book.set({table: record for table, record in decided.items() if table not in held_up})

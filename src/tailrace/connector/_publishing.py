@@ -13,10 +13,11 @@ from tailrace.connector._trouble import Trouble
 from tailrace.errors import ResyncError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import ConflictError, LakeTable
+from tailrace.lake.left import LeftTable
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.change import Decode, WhyCopy, WhyPart
-from tailrace.model.cut import CutTable
+from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.following import typed_like
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
@@ -71,6 +72,8 @@ class LiveTable:
     """It has no other rows than those that changed since it was taken in."""
     is_untidy: bool = False
     """Its files may want upkeep."""
+    stamp: Stamp | None = None
+    """Of its newest version, where it is known."""
 
     @property
     def copy(self) -> int:
@@ -173,7 +176,7 @@ class LiveTable:
     def _fold(self, tail: Tail | ExecutorTail, schema: TableSchema, stamp: Stamp) -> None:
         is_growing = self.lacks_rows and bool(schema.key)
         draft = self.stored.publish(schema, stamp, replaces_all=tail.truncated, is_growing=is_growing)
-        self.standing = named(draft.commit(tail.folded(draft.write)), stamp)
+        self.standing, self.stamp = named(draft.commit(tail.folded(draft.write)), stamp), stamp
 
     def _tail(self, reader: LogReader, upto: int, shape: TableShape) -> Tail | ExecutorTail:
         if reader.bytes_between(self.seq, upto) <= DRIVER_BYTES_MAX:
@@ -181,6 +184,12 @@ class LiveTable:
             if changes is not None:
                 return Tail(shape, changes)
         return ExecutorTail(self.spark.get(), reader, shape, self.seq, upto)
+
+    def left(self, cut: PublishedCut) -> LeftTable | None:
+        """How a run that ends leaves it; None unless the newest cut has it as it is."""
+        if self.stamp is None or self.move is not None or cut.tables.get(str(self.table)) != self.standing:
+            return None
+        return LeftTable.of(self.stored, self.standing.version, self.stamp, is_untidy=self.is_untidy)
 
     def maintain(self) -> None:
         """One step of the table's upkeep. Beside another writer it is left for the next time. The next cut names the

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from tailrace.connector._book import TableBook
 from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
-from tailrace.connector._decisions import asked, became_live, failed, resynced
+from tailrace.connector._decisions import became_live, failed, resynced
 from tailrace.connector._edits import take_up
 from tailrace.connector._look import TableLook
 from tailrace.connector._order import order_of
@@ -33,6 +33,7 @@ from tailrace.connector._orders import Orders
 from tailrace.connector._pace import Pace
 from tailrace.connector._preflight import require_ready
 from tailrace.connector._rechecks import Rechecks
+from tailrace.connector._requests import take_requests
 from tailrace.connector._signals import SignalDesk
 from tailrace.connector._spark import lazy_spark, needs_spark
 from tailrace.connector._upkeep import Upkeep
@@ -42,6 +43,7 @@ from tailrace.connector.messages import messages_to
 from tailrace.errors import GapError, MovedError, ResyncError, TailraceError, TransientError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
+from tailrace.lake.left import Left
 from tailrace.log.adoption import adopt
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
@@ -49,7 +51,7 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Definition, Source, SourceTable
+from tailrace.source.door import Definition, Source
 from tailrace.source.kinds import path_of
 from tailrace.spark.session import LazySession, require_startable
 from tailrace.spark.sharing import is_for_executors
@@ -95,13 +97,13 @@ class Run:
         self._acknowledged = 0
         self._target: int | None = None
         self._final_seq: int | None = None
-        with ExitStack() as stack:
+        with ExitStack() as stack, suppress(StopRequest):
             try:
                 self._open(stack)
-                while not self._step():
-                    self._control.wait(POLL_SECONDS)
-            except StopRequest:
-                pass
+                with suppress(StopRequest):
+                    while not self._step():
+                        self._control.wait(POLL_SECONDS)
+                self._leave_in_order()
             except Exception:
                 # A stop that reaches Spark's JVM before us breaks the batch in hand; nothing was lost by it.
                 if not self._control.is_stopping:
@@ -130,15 +132,15 @@ class Run:
         settings = self._settings = take_up(home, source, self._book, settings)
         record = self._claim(home, dict(identity))
         self._source = source = source.claimed(record.claim)
+        self._left = home.left.take()
         chooser = Chooser(settings, source, home)
-        chosen = chooser.tables()
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
-        if is_for_executors(spark) and needs_spark(chosen, self._book.records, settings.chunk_bytes_max):
+        if is_for_executors(spark) and needs_spark(chooser.tables(), self._book.records, settings.chunk_bytes_max):
             spark.start_soon()
         self._desk = SignalDesk(home, settings, source.decode)
         stack.callback(self._desk.close)
         self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
-        record = self._look_first(replace(record, identity=dict(identity)), chooser, chosen)
+        record = self._look_first(replace(record, identity=dict(identity)), chooser)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
         self._parts = LakeParts(spark, home, format_named(record.format), type(source))
@@ -166,13 +168,14 @@ class Run:
             home.store_source(record)
         return record
 
-    def _look_first(self, record: SourceRecord, chooser: Chooser, chosen: Sequence[SourceTable]) -> SourceRecord:
+    def _look_first(self, record: SourceRecord, chooser: Chooser) -> SourceRecord:
         """Where the source has lost changes and that is allowed, every table is copied again. All of this is written
         down before anything is taken up behind the gap."""
 
         def look(record: SourceRecord) -> None:
             self._look = TableLook(chooser, record.claim, self._book, self._control, self._tell)
-            self._look.take(chosen, self._resume(), starting=True)
+            if not self._look.is_still(self._left):
+                self._look.begin(self._resume())
 
         end = self._resume()
         try:
@@ -196,23 +199,30 @@ class Run:
     def _find_live(self) -> None:
         """Live tables continue from where their last version says they are; one that is not there is copied again."""
         for table in self._book.of_state(TableState.LIVE):
-            record, version = self._book[table], self._applier.recover(table)
+            record, version = self._book[table], self._applier.still(table, self._left)
+            version = version or self._applier.recover(table)
             if version is not None and version.stamp is not None and version.stamp.copy == record.copy:
                 self._copies.waiting[table] = (version, None)
             else:
                 self._book.set({table: resynced(record, "its lake table is not the one that was published")})
+
+    def _leave_in_order(self) -> None:
+        """Write down what the next start would find."""
+        with suppress(OSError):
+            self._home.left.write(Left(self._applier.left(), *self._look.left()))
 
     def _step(self) -> bool:
         """One turn. True when everything is done."""
         self._check()
         if self._control.is_paused:
             self._hold()
-        self._take_requests()
+        take_requests(self._home, self._control, self._book)
         self._orders.step(self._reader)
         if self._look.is_due():
             self._take_look()
         self._leave()
-        self._copies.step(self._reader)
+        if not self._look.is_wanted:
+            self._copies.step(self._reader)
         self._tell_state()
         self._join()
         self._publish()
@@ -247,15 +257,6 @@ class Run:
         if state is not self._told_state:
             self._told_state = state
             self._tell(events.StateChanged(state))
-
-    def _take_requests(self) -> None:
-        files = list(self._home.requests.resyncs())
-        wanted = {*self._control.take_resyncs(), *(table for table, _ in files)}
-        records = self._book.records
-        chosen = [table for table in wanted if table in records and records[table].state is not TableState.REMOVED]
-        self._book.set({table: asked(records[table]) for table in chosen})
-        for _, path in files:
-            path.unlink(missing_ok=True)
 
     def _take_look(self) -> bool:
         """Look at the tables; live ones that moved harmlessly are to follow. False if there was no answer: nothing is

@@ -49,8 +49,8 @@ class Upkeep:
         """Tables with nothing to delete while they have this version."""
         self._round: Iterator[bool] | None = None
         self._steps_taken = 0
-        self._tidied: dict[TableId, int] = {}
-        """The last step that each table had."""
+        self._turns: Iterator[LiveTable] = iter(())
+        """The untidy tables that have yet to have a step in this turn."""
         self._due = 0.0
 
     def step(self) -> None:
@@ -76,17 +76,24 @@ class Upkeep:
 
     def _tidy(self) -> bool:
         """The next untidy table, if there is one."""
-        untidy = [table for table in self._live.tables.values() if table.is_untidy]
-        if not untidy:
+        table = self._next_untidy()
+        if table is None:
             return False
-        table = min(untidy, key=lambda each: self._tidied.get(each.table, 0))
-        self._tidied[table.table] = self._steps_taken
         try:
             table.maintain()
         except Exception:
             table.is_untidy = False
             logger.exception("upkeep failed", extra={"table": str(table.table)})
         return True
+
+    def _next_untidy(self) -> LiveTable | None:
+        """Each has a step before one has another."""
+        tables = self._live.tables
+        table = next((each for each in self._turns if each.is_untidy and tables.get(each.table) is each), None)
+        if table is None:
+            self._turns = iter([each for each in tables.values() if each.is_untidy])
+            table = next(self._turns, None)
+        return table
 
     def _look_back(self) -> bool:
         """What is due of a round over the lake, if anything is."""

@@ -109,6 +109,11 @@ class LakeTable(Protocol):
         writers pass the stamp on. A definite error for a damaged one."""
         ...
 
+    def mark(self, version: int) -> str | None:
+        """A text that this version keeps as long as it is the newest and nothing has written it again; None for one
+        that is not the newest. Cheap: rows are not looked at."""
+        ...
+
     def make_durable(self, since: int | None) -> None:
         """Everything that the versions after `since` (None: all) up to the newest consist of survives a power cut when
         this returns."""

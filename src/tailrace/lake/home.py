@@ -14,6 +14,7 @@
     LAKE/_tailrace/offsets.jsonl  edits of the offsets, each with who made it and what became of it
     LAKE/_tailrace/damaged/      what a crash left of a table's newest versions, kept for a person
     LAKE/_tailrace/state.json    the connector's state
+    LAKE/_tailrace/left.json     how the last run left the lake, if it ended in order
     LAKE/_tailrace/maintained    an empty file, as old as the last look for what can be deleted
     LAKE/_tailrace/lock          held by the running connector
 
@@ -37,6 +38,7 @@ from tailrace.errors import DefiniteError, GapError
 from tailrace.lake.choices import Choices
 from tailrace.lake.cuts import Cuts
 from tailrace.lake.files import sync, write_json
+from tailrace.lake.left import LeftFile
 from tailrace.lake.notifications import Notifications
 from tailrace.lake.offsets import OffsetHistory
 from tailrace.lake.requests import Requests
@@ -76,6 +78,7 @@ class LakeHome:
         self.snapshots = SnapshotsFile(self._own / "snapshots.json")
         self.windows = self._own / "windows"
         self.maintained_file = self._own / "maintained"
+        self.left = LeftFile(self._own / "left.json")
         self.cuts = Cuts(self._own / "cuts.jsonl")
         self.tables = TableStates(self._own / "tables.json")
         self.choices = Choices(self._own / "choices.json")

@@ -5,6 +5,7 @@ The connector writes it, before what it says takes effect; any process reads it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -31,6 +32,10 @@ class TableStates:
             }
         except (ValueError, TypeError, KeyError, AttributeError):
             raise DefiniteError(f"{self._path} is damaged", "restore it from a backup") from None
+
+    def digest(self) -> str:
+        """Of what is stored."""
+        return hashlib.sha256(self._path.read_bytes() if self._path.exists() else b"").hexdigest()
 
     def store(self, tables: Mapping[TableId, TableRecord]) -> None:
         """Durable when this returns."""

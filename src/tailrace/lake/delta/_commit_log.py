@@ -82,6 +82,14 @@ class CommitLog:
         self._last_seen = number
         return number if number >= 0 else None
 
+    def mark(self, version: int) -> str | None:
+        """What tells the commit file of a version that is the newest; None for one that is not."""
+        try:
+            found = self.commit_file(version).stat()
+        except FileNotFoundError:
+            return None
+        return None if self.commit_file(version + 1).exists() else f"{found.st_size} {found.st_mtime_ns}"
+
     def checkpoints(self) -> set[int]:
         return {int(name[:20]) for name in self.names() if _CHECKPOINT.fullmatch(name)}
 

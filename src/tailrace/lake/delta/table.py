@@ -48,6 +48,9 @@ class DeltaTable:
         number = self._log.newest() if at is None else at
         return TableVersion(number, self._log.stamp(number)) if number is not None and self._log.has(number) else None
 
+    def mark(self, version: int) -> str | None:
+        return self._log.mark(version)
+
     def make_durable(self, since: int | None) -> None:
         _durability.make_durable(self._log, since)
 
