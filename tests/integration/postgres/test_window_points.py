@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,6 +83,22 @@ def waiting_for_a_standby(conn: psycopg.Connection, dsn: str, statement: str) ->
             writing.join()
             conn.execute("alter system reset synchronous_standby_names")
             conn.execute("select pg_reload_conf()")
+
+
+def test_an_idle_server_flushes_what_an_open_transaction_has_written_when_a_window_waits_for_it() -> None:
+    """By itself it would do so after 15 seconds or more, and a copy waits for every window."""
+    with server_of_its_own() as server, captured(server.create_database("idle")) as (conn, source, capture):
+        conn.execute("create table other (n int)")
+        conn.execute("checkpoint")
+        with psycopg.connect(server.dsn("idle")) as writer:
+            writer.execute("insert into other values (1)")
+            begun = time.monotonic()
+            for _ in range(3):
+                with source.window() as point:
+                    writer.execute("insert into other values (2)")
+                wait_until(lambda upto=point.position.ordinal: LogReader(capture.log).head.ordinal >= upto, seconds=30)
+            logged(capture, source.now().ordinal)
+            assert time.monotonic() - begun < 12
 
 
 def test_a_commit_that_waits_for_a_standby_is_in_the_log_and_is_not_shown() -> None:

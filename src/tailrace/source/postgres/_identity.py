@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,9 @@ QUERIES = load("replication.sql")
 VERSION_MIN = 120000
 STANDBY_SINCE = 160000
 """The version from which on a standby streams changes."""
+FLUSH_SECONDS = 0.4
+"""How long a server gets to flush its log by itself."""
+TURN_SECONDS = 0.02
 PAGE_HEADERS_BYTES = (24, 40)
 """Of an ordinary page, and of the first page of a WAL file."""
 
@@ -81,6 +85,28 @@ def wal_position(conn: psycopg.Connection) -> Lsn:
     row = conn.execute(QUERIES["wal_position"]).fetchone()
     assert row is not None
     return end_of_records(Lsn.parse(row[0]), row[1])
+
+
+def flush_soon(conn: psycopg.Connection, position: Lsn) -> None:
+    """Have the server flush its log up to a position, and send what is there, if it does not do so by itself.
+
+    What ends is flushed within the 200 ms of its walwriter. But what an open transaction has written to a page that is
+    not full, an idle server leaves for 15 seconds or more. A transaction that only takes a number has it flush that
+    too. It changes nothing. Not inside another transaction.
+    """
+    deadline = time.monotonic() + FLUSH_SECONDS
+    while not (conn.execute(QUERIES["is_flushed"], {"position": str(position)}).fetchone() or (True,))[0]:
+        if time.monotonic() > deadline:
+            conn.execute(QUERIES["take_number"])
+            return
+        time.sleep(TURN_SECONDS)
+
+
+def reached_soon(conn: psycopg.Connection) -> Lsn:
+    """Where the server's log ends now, for who waits until the stream has got there."""
+    position = wal_position(conn)
+    flush_soon(conn, position)
+    return position
 
 
 def end_of_records(insert_lsn: Lsn, block_bytes: int) -> Lsn:

@@ -57,7 +57,7 @@ from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import dated_state, read_chosen, renewed, types_of
 from tailrace.source.postgres._history import FIRST, History
-from tailrace.source.postgres._identity import Identity, require_streaming, wal_position
+from tailrace.source.postgres._identity import Identity, reached_soon, require_streaming, wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
 from tailrace.source.postgres._problems import source_tables
@@ -290,11 +290,11 @@ class PostgresSource(Source):
         return PostgresOffsets(self._dsn, self._slot, self._publication)
 
     def now(self) -> SourcePosition:
-        return self._history.position(self._kept.ask(wal_position))
+        return self._history.position(self._kept.ask(reached_soon))
 
     def lag_bytes(self, ordinal: int) -> int | None:
         try:
-            return max(0, self.now().ordinal - ordinal)
+            return max(0, self._history.position(self._kept.ask(wal_position)).ordinal - ordinal)
         except TransientError:
             return None
 
