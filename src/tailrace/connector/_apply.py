@@ -64,9 +64,11 @@ class Applier:
         self._pool = ThreadPoolExecutor(in_parallel, "publish", join_owner())
         self._tables: dict[TableId, LiveTable] = {}
         self._recovered: set[TableId] = set()
-        self._still: dict[TableId, tuple[TableVersion, LeftTable]] = {}
+        self._still: dict[TableId, tuple[TableVersion, LeftTable, LakeTable]] = {}
         """Tables that are as the last run left them, until they join."""
         self._cut_trouble: TransientError | None = None
+        self._logged_cut: PublishedCut | None = None
+        """The last one that the log was found to have."""
         self.cut = parts.home.cuts.newest()
         """The newest one."""
 
@@ -88,10 +90,14 @@ class Applier:
             return False
         if self.cut is None:
             return not self._tables
-        live = {str(table.table): table.copy for table in self._tables.values()}
-        in_cut = {name: table.copy for name, table in self.cut.tables.items()}
         # A table that had to go back is before the cut that has it.
-        return live == in_cut and (self.seq is None or min(self.cut.seq, self.seq) >= seq)
+        if self.seq is not None and min(self.cut.seq, self.seq) < seq:
+            return False
+        in_cut = self.cut.tables
+        return len(in_cut) == len(self._tables) and all(
+            (named := in_cut.get(str(each.table))) is not None and named.copy == each.copy
+            for each in self._tables.values()
+        )
 
     def still(self, table: TableId, left: Left | None) -> TableVersion | None:
         """Where a table stands that is as the last run left it; None if that is not sure."""
@@ -99,10 +105,11 @@ class Applier:
         found = left.tables.get(str(table)) if left else None
         if named is None or found is None:
             return None
-        version = found.still(self._parts.format.table(self._parts.home.table_path(table)), named)
+        stored = self._parts.format.table(self._parts.home.table_path(table))
+        version = found.still(stored, named)
         if version is not None:
             self._recovered.add(table)
-            self._still[table] = version, found
+            self._still[table] = version, found, stored
         return version
 
     def left(self) -> dict[str, LeftTable]:
@@ -133,10 +140,11 @@ class Applier:
         """
         stamp = version.stamp
         assert stamp is not None
-        stored = self._parts.format.table(self._parts.home.table_path(table))
-        before, still = self._still.pop(table, (None, None))
-        is_still = before == version and self.cut is not None and self._is_named(table, version)
-        last = self.cut if is_still else self._cut_that_has(table, stored)
+        before, found, stored = self._still.pop(table, (None, None, None))
+        if before != version or not self._is_named(table, version) or not self._is_cut_logged(reader):
+            found = None
+        stored = stored or self._parts.format.table(self._parts.home.table_path(table))
+        last = self.cut if found else self._cut_that_has(table, stored)
         self._tables[table] = LiveTable(
             table=table,
             relation=stamp.relation,
@@ -145,7 +153,7 @@ class Applier:
             decode=self._parts.source.decode,
             why_copy=self._parts.source.why_copy,
             why_part=self._parts.source.why_part,
-            seq=self._seq_of(reader, table, stamp, last, shown_seq),
+            seq=last.seq if found and last else self._seq_of(reader, table, stamp, last, shown_seq),
             standing=named(version.number, stamp),
             durable=last.tables[str(table)].version if last else None,
             floor=stamp.position if stamp.position.time_us else replace(stamp.position, time_us=_now_us()),
@@ -153,8 +161,9 @@ class Applier:
             definition=record.definition,
             lacks_rows=record.lacks_rows,
             # What it was copied or left with may be many small files.
-            is_untidy=not is_still or still is None or still.is_untidy,
+            is_untidy=found is None or found.is_untidy,
             stamp=stamp,
+            found=found,
         )
 
     def leave(self, table: TableId) -> None:
@@ -296,6 +305,17 @@ class Applier:
         """The newest cut's transaction, if this copy of the table is in it."""
         in_cut = self.cut.tables.get(str(table)) if self.cut else None
         return self.cut.seq if self.cut and in_cut and in_cut.copy == copy else None
+
+    def _is_cut_logged(self, reader: LogReader) -> bool:
+        """Whether the log has what follows the newest cut, and under its number the same transaction, if it has that
+        one still."""
+        cut = self.cut
+        if cut is None or not reader.oldest_seq - 1 <= cut.seq <= reader.head.seq:
+            return False
+        if self._logged_cut is not cut:
+            is_other = cut.seq >= reader.oldest_seq and reader.position_of(cut.seq) > cut.position
+            self._logged_cut = None if is_other else cut
+        return self._logged_cut is cut
 
     def _is_named(self, table: TableId, version: TableVersion) -> bool:
         """Whether the newest cut names just this version."""

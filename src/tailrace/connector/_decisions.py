@@ -141,6 +141,12 @@ def failed(table: TableId, record: TableRecord, error: TailraceError) -> TableRe
     return replace(record, state=TableState.ERRORED, reason=reason, hint=error.hint, is_refused=False)
 
 
+def is_live(record: TableRecord, relation: int) -> bool:
+    """Whether `became_live` would change nothing."""
+    has_told = record.reason is not None or record.hint is not None or record.is_refused
+    return record.state is TableState.LIVE and record.relation == relation and not has_told
+
+
 def became_live(record: TableRecord, relation: int) -> TableRecord:
     """In a cut."""
     return TableRecord(

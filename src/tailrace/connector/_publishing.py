@@ -12,7 +12,7 @@ from tailrace.changes.tail import Tail, parts_made, parts_told, touched_shape
 from tailrace.connector._trouble import Trouble
 from tailrace.errors import ResyncError
 from tailrace.failpoint import failpoint
-from tailrace.lake.door import ConflictError, LakeTable
+from tailrace.lake.door import ConflictError, LakeTable, TableVersion
 from tailrace.lake.left import LeftTable
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
@@ -74,6 +74,8 @@ class LiveTable:
     """Its files may want upkeep."""
     stamp: Stamp | None = None
     """Of its newest version, where it is known."""
+    found: LeftTable | None = None
+    """How the last run had left it, if it was still so."""
 
     @property
     def copy(self) -> int:
@@ -187,9 +189,12 @@ class LiveTable:
 
     def left(self, cut: PublishedCut) -> LeftTable | None:
         """How a run that ends leaves it; None unless the newest cut has it as it is."""
-        if self.stamp is None or self.move is not None or cut.tables.get(str(self.table)) != self.standing:
+        if self.move is not None or cut.tables.get(str(self.table)) != self.standing:
             return None
-        return LeftTable.of(self.stored, self.standing.version, self.stamp, is_untidy=self.is_untidy)
+        now = TableVersion(self.standing.version, self.stamp)
+        if self.found is not None and self.found.is_of(now, is_untidy=self.is_untidy):
+            return self.found
+        return LeftTable.of(self.stored, now, is_untidy=self.is_untidy)
 
     def maintain(self) -> None:
         """One step of the table's upkeep. Beside another writer it is left for the next time. The next cut names the

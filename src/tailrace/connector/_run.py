@@ -25,7 +25,7 @@ from tailrace.connector._book import TableBook
 from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
-from tailrace.connector._decisions import became_live, failed, resynced
+from tailrace.connector._decisions import became_live, failed, is_live, resynced
 from tailrace.connector._edits import take_up
 from tailrace.connector._look import TableLook
 from tailrace.connector._order import order_of
@@ -340,9 +340,9 @@ class Run:
 
     def _make_live(self, cut: PublishedCut) -> None:
         """Tables whose first cut this is."""
-        copied = {table: live for table, live in self._applier.tables.items() if str(table) in cut.tables}
-        records = {table: became_live(self._book[table], live.relation) for table, live in copied.items()}
-        self._book.set(records)
+        live = [each for each in self._applier.tables.values() if str(each.table) in cut.tables]
+        new = [each for each in live if not is_live(self._book[each.table], each.relation)]
+        self._book.set({each.table: became_live(self._book[each.table], each.relation) for each in new})
         self._tell_state()
 
     def _is_due_to_publish(self) -> bool:

@@ -128,7 +128,7 @@ class LakeHome:
         return self._own.with_name(self._own.name.upper()).exists()
 
     def table_path(self, table: TableId) -> Path:
-        return self.path / _file_name(table.namespace) / _file_name(table.name)
+        return self.path.joinpath(_file_name(table.namespace), _file_name(table.name))
 
     def damaged_path(self, table: TableId) -> Path:
         """Where files of the table go that a crash left in pieces."""

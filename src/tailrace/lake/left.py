@@ -15,7 +15,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from tailrace.lake.door import LakeTable, TableVersion
@@ -37,10 +37,10 @@ class LeftTable:
     is_untidy: bool
 
     @classmethod
-    def of(cls, stored: LakeTable, version: int, stamp: Stamp, *, is_untidy: bool) -> LeftTable | None:
-        """None if it is not the newest version."""
-        mark = stored.mark(version)
-        return None if mark is None else cls(version, stamp.to_json(), mark, is_untidy)
+    def of(cls, stored: LakeTable, found: TableVersion, *, is_untidy: bool) -> LeftTable | None:
+        """None if it is not the newest version, or has no stamp."""
+        mark = stored.mark(found.number)
+        return cls(found.number, found.stamp.to_json(), mark, is_untidy) if found.stamp and mark is not None else None
 
     def still(self, stored: LakeTable, named: CutTable) -> TableVersion | None:
         """The version, if it is the one that a cut names, and the table has not been touched since."""
@@ -48,6 +48,10 @@ class LeftTable:
         if self.version != named.version or stamp is None or not stamp.is_of(named):
             return None
         return TableVersion(self.version, stamp) if stored.mark(self.version) == self.mark else None
+
+    def is_of(self, found: TableVersion, *, is_untidy: bool) -> bool:
+        """Whether this says so already. If anything has touched the table since, the next start finds another mark."""
+        return (self.version, self.is_untidy) == (found.number, is_untidy)
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class LeftFile:
         """Need not survive a power cut."""
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(left)))
+            file.write(json.dumps({**vars(left), "tables": {name: vars(each) for name, each in left.tables.items()}}))
 
     def take(self) -> Left | None:
         """What the last run left, once; None if it did not end in order."""

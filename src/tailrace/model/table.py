@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 _PART = r"""(?:"((?:[^"]|"")+)"|([^."]+))"""
@@ -23,7 +24,7 @@ class TableId:
     name: str
 
     def __str__(self) -> str:
-        return f"{_part(self.namespace)}.{_part(self.name)}"
+        return _text(self.namespace, self.name)
 
     @classmethod
     def parse(cls, text: str) -> TableId:
@@ -45,6 +46,12 @@ class TableId:
         if "." not in pattern:
             return fnmatchcase(self.name, pattern)
         return fnmatchcase(str(self), pattern) or fnmatchcase(f"{self.namespace}.{self.name}", pattern)
+
+
+@lru_cache(1 << 14)
+def _text(namespace: str, name: str) -> str:
+    """Kept, because tables are known by it in files, and looked for there all the time."""
+    return f"{_part(namespace)}.{_part(name)}"
 
 
 def _part(name: str) -> str:

@@ -83,12 +83,15 @@ class CommitLog:
         return number if number >= 0 else None
 
     def mark(self, version: int) -> str | None:
-        """What tells the commit file of a version that is the newest; None for one that is not."""
+        """What tells the commit file of a version that is the newest; None for one that is not. Asked of every table
+        at a start, so without paths as objects."""
+        folder = str(self.folder)
         try:
-            found = self.commit_file(version).stat()
+            found = os.stat(f"{folder}/{version:020d}.json")
         except FileNotFoundError:
             return None
-        return None if self.commit_file(version + 1).exists() else f"{found.st_size} {found.st_mtime_ns}"
+        is_newest = not os.path.exists(f"{folder}/{version + 1:020d}.json")
+        return f"{found.st_size} {found.st_mtime_ns}" if is_newest else None
 
     def checkpoints(self) -> set[int]:
         return {int(name[:20]) for name in self.names() if _CHECKPOINT.fullmatch(name)}
