@@ -27,6 +27,8 @@ from tailrace.source.postgres._pgoutput import cast_column, kept_texts
 
 BLOCK_BYTES = 1 << 20
 """So much is read at a time, a larger row alone: it then stays in the processor's cache."""
+TEXTS_BYTES_MAX = 128 << 20
+"""Each column of texts has room for a whole block. Of a table with hundreds of them, blocks are smaller."""
 
 _FIXED = {
     "boolean": (kernel.BOOLEAN, 1),
@@ -45,7 +47,8 @@ class RowReader:
     def __init__(self, schema: TableSchema) -> None:
         self._schema = schema
         self._columns = _columns([column.type for column in schema.columns])
-        self._make_room(BLOCK_BYTES)
+        texts = int(np.count_nonzero(self._columns["kind"] == kernel.TEXT))
+        self._make_room(min(BLOCK_BYTES, TEXTS_BYTES_MAX // max(1, texts)))
 
     def read(self, portion: Portion) -> Iterator[pa.RecordBatch]:
         """The rows with the schema's columns, in batches. A definite error where they cannot be understood."""

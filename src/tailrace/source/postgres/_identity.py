@@ -87,6 +87,12 @@ def wal_position(conn: psycopg.Connection) -> Lsn:
     return end_of_records(Lsn.parse(row[0]), row[1])
 
 
+def is_flushed(conn: psycopg.Connection, position: Lsn) -> bool:
+    """Whether the server's log survives a crash up to a position."""
+    row = conn.execute(QUERIES["is_flushed"], {"position": str(position)}).fetchone()
+    return row is not None and bool(row[0])
+
+
 def flush_soon(conn: psycopg.Connection, position: Lsn) -> None:
     """Have the server flush its log up to a position, and send what is there, if it does not do so by itself.
 
@@ -95,7 +101,7 @@ def flush_soon(conn: psycopg.Connection, position: Lsn) -> None:
     too. It changes nothing. Not inside another transaction.
     """
     deadline = time.monotonic() + FLUSH_SECONDS
-    while not (conn.execute(QUERIES["is_flushed"], {"position": str(position)}).fetchone() or (True,))[0]:
+    while not is_flushed(conn, position):
         if time.monotonic() > deadline:
             conn.execute(QUERIES["take_number"])
             return

@@ -31,7 +31,7 @@ from tailrace.errors import TransientError
 from tailrace.source.door import View, Waiting, WindowPoint
 from tailrace.source.postgres._connection import connect, explained
 from tailrace.source.postgres._history import FIRST, History
-from tailrace.source.postgres._identity import flush_soon, wal_position
+from tailrace.source.postgres._identity import flush_soon, is_flushed, wal_position
 from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._queries import load
 from tailrace.source.postgres._watermarks import READ_ONLY, Watermarks
@@ -109,6 +109,6 @@ def _wait_until_flushed(conn: psycopg.Connection, position: Lsn, waiting: Waitin
     """A commit that did not wait for the disk (`synchronous_commit = off`) is seen before it is safe. If the server
     crashes meanwhile, this connection breaks."""
     flush_soon(conn, position)
-    while Lsn.parse((conn.execute(QUERIES["flushed"]).fetchone() or ("0/0",))[0]) < position:
+    while not is_flushed(conn, position):
         waiting(None)
         time.sleep(TURN_SECONDS)

@@ -6,6 +6,3 @@ select pg_export_snapshot();
 
 -- received: how far a standby has replayed and has received the primary's log
 select pg_last_wal_replay_lsn()::text, pg_last_wal_receive_lsn()::text;
-
--- flushed: up to where a primary's log survives a crash
-select pg_current_wal_flush_lsn()::text;

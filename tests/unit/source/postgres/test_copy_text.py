@@ -148,6 +148,15 @@ def test_a_row_that_is_larger_than_a_block_is_read_alone() -> None:
     assert rows_of(found) == [(1, "a", None), (2, long, long), (3, None, "b")]
 
 
+def test_a_table_with_many_texts_is_read_in_small_blocks() -> None:
+    schema = table(["int"] + ["string"] * 1500)
+    rows = [(str(number), *[None] * 700, "a" * number, *[None] * 799) for number in range(200)]
+    found = read(schema, portion_of(rows))
+    assert [row[701] for row in rows_of(found)] == ["a" * number for number in range(200)]
+    assert found.column("c0").num_chunks > 1
+    assert RowReader(schema)._out[0].nbytes < 2 * _copy_text.TEXTS_BYTES_MAX
+
+
 def test_rows_without_columns_are_counted() -> None:
     assert read(table([]), portion_of([[], [], []])).num_rows == 3
 
