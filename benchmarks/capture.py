@@ -132,7 +132,7 @@ def _capture(order: dict[str, object]) -> int:
     use_little_memory()
     source = PostgresSource(**order["source"])  # type: ignore[arg-type]
     writer = LogWriter.open(Path(str(order["log"])), source.identify())
-    control = CaptureControl(lambda _: print("streams", flush=True), print, 0.0)
+    control = CaptureControl(lambda trouble: print(trouble or "streams", flush=True), keep_seconds=0.0)
     source.capture(order["claim"], writer, control)  # type: ignore[arg-type]
     return 0
 
@@ -143,15 +143,9 @@ def _theirs(server: EmbeddedPostgres, conn: psycopg.Connection, publication: str
     row = conn.execute("select pg_current_wal_lsn()::text").fetchone()
     assert row is not None
     options = ["proto_version=4", f"publication_names={publication}", "streaming=on", "messages=true"]
-    command = [server.bin_dir / "pg_recvlogical", "-d", server.dsn(), "--slot", f"copy{number}", "--start"]
-    command += [
-        "-f",
-        "/dev/null",
-        "--no-loop",
-        "--endpos",
-        row[0],
-        *(part for each in options for part in ("-o", each)),
-    ]
+    command = [str(server.bin_dir / "pg_recvlogical"), "-d", server.dsn(), "--slot", f"copy{number}", "--start"]
+    command += ["-f", "/dev/null", "--no-loop", "--endpos", row[0]]
+    command += [part for each in options for part in ("-o", each)]
     begun = time.monotonic()
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     taken = time.monotonic() - begun

@@ -176,13 +176,13 @@ def _consumer(take: Callable[[Any], None]) -> Any:
 
     @jpype.JImplements("io/debezium/engine/DebeziumEngine$ChangeConsumer")
     class Consumer:
-        @jpype.JOverride
+        @jpype.JOverride  # type: ignore[untyped-decorator]
         def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802
             take(records)
             committer.markProcessed(records.get(records.size() - 1))
             committer.markBatchFinished()
 
-        @jpype.JOverride
+        @jpype.JOverride  # type: ignore[untyped-decorator]
         def supportsTombstoneEvents(self) -> bool:  # noqa: N802
             return True
 

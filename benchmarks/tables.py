@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -131,10 +132,10 @@ def _measured(dsn: str, lake: Path, size: int, rounds: int) -> Costs:
     with _Watched(dsn, lake) as watched, psycopg.connect(dsn, autocommit=True) as connection:
         for number in range(1 + rounds):
             one = [
-                watched.cost(lambda n=number: connection.execute(f"update t0 set v = 'one {n}' where id = 1"))
+                watched.cost(partial(connection.execute, f"update t0 set v = 'one {number}' where id = 1"))
                 for _ in range(TOUCHES)
             ]
-            every = watched.cost(lambda n=number: _touch_all(connection, size, n))
+            every = watched.cost(partial(_touch_all, connection, size, number))
             if number:
                 costs.one += one
                 costs.all.append(every)

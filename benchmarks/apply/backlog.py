@@ -7,6 +7,7 @@ import statistics
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from benchmarks.aims import Aim
@@ -126,8 +127,9 @@ def _copy_table(contest: _Field) -> None:
     shutil.copytree(contest.lake.home.table_path(TABLE), contest.rival)
     # Delta remembers what it knew of a table in this place.
     contest.spark.catalog.clearCache()
-    place = contest.spark._jvm.org.apache.hadoop.fs.Path(str(contest.rival))
-    contest.spark._jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(contest.spark._jsparkSession, place)
+    jvm: Any = contest.spark._jvm
+    place = jvm.org.apache.hadoop.fs.Path(str(contest.rival))
+    jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(contest.spark._jsparkSession, place)
 
 
 def _merge(contest: _Field, publisher: Publisher) -> float:

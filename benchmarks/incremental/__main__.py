@@ -154,7 +154,7 @@ def _verify(dsn: str, lake: LakeHome) -> None:
 
 
 def _shown(ours: Ours, theirs: dict[int, rival.Copied]) -> list[Aim]:
-    copies = {"tailrace, to a cut": ours}
+    copies: dict[str, Ours | rival.Copied] = {"tailrace, to a cut": ours}
     copies |= {f"Debezium, chunks of {chunk_rows:,}, to nothing": each for chunk_rows, each in theirs.items()}
     show(
         f"a table copied again under {PER_SECOND:,} changes a second",

@@ -6,10 +6,10 @@ python -m benchmarks.incremental.load DSN ROWS PER_SECOND   writes until its inp
 from __future__ import annotations
 
 import sys
-import threading
 import time
 
 import psycopg
+from benchmarks.children import end_of_input
 from benchmarks.orders import Orders
 
 EACH = 10
@@ -21,8 +21,7 @@ BEHIND_SECONDS_MAX = 1.0
 
 def main() -> int:
     dsn, rows, per_second = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    end = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), end.set()), daemon=True).start()
+    end = end_of_input()
     orders, committed, due = Orders(dsn, "orders", rows), 0, time.monotonic()
     with psycopg.connect(dsn, autocommit=True) as connection:
         while not end.is_set():

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import IO, Any
 
 import psycopg
+from benchmarks.children import end_of_input
 from benchmarks.orders import Orders
 
 CONNECTIONS = 4
@@ -90,12 +91,11 @@ class Writers:
 
 def main() -> int:
     dsn, rows, per_second = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    end = threading.Event()
+    end = end_of_input()
     counts = [0] * CONNECTIONS
     pace = CONNECTIONS / per_second
     for number in range(CONNECTIONS):
         threading.Thread(target=_write, args=(dsn, rows, pace, (counts, number), end), daemon=True).start()
-    threading.Thread(target=lambda: (sys.stdin.read(), end.set()), daemon=True).start()
     while not end.wait(0.2):
         print(sum(counts), flush=True)
     return 0
