@@ -102,6 +102,8 @@ class VerifySettings:
     """Patterns such as `public.*`; all tables when empty."""
     keys_max: int = 20
     """How many differing keys are named for each table."""
+    here_bytes_max: int = 16 << 20
+    """Tables that take no more than this at the source are compared without Spark."""
     chunk_bytes_max: int = 32 << 20
     tables_in_parallel: int = 2
     readers_max: int = 16

@@ -285,7 +285,7 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
 
     Works beside a running `sync` and beside writers: neither is held up, and what they do meanwhile is no difference.
     Without a running `sync`, the lake catches up first, as `sync --once` would do it. Reads each table once, as a
-    copy does, and a table that differs once more. Repair a table with `tailrace tables resync`.
+    copy does, and a large table that differs once more. Repair a table with `tailrace tables resync`.
 
     Exit code 0 when every table is equal, 1 when one differs or could not be compared, 2 for an error.
 

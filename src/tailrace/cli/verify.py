@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 
 import typer
 from rich.console import Console
@@ -13,13 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace.cli.progress import TerminalProgress
-from tailrace.connector.events import ConnectorState, SparkStarting, StateChanged, StreamProgressed
-from tailrace.lake.formats import format_named
+from tailrace.connector.events import ConnectorState, StateChanged, StreamProgressed
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.settings import VerifySettings
 from tailrace.source.door import Source
-from tailrace.spark.session import is_running, session
 from tailrace.verify import events
 from tailrace.verify.report import Difference, KeyDifference, Report, TableReport, Verdict
 from tailrace.verify.verification import Verification
@@ -36,20 +33,9 @@ STYLES = {
 def run_verify(settings: VerifySettings, source: Source, *, as_json: bool) -> None:
     """Print what was found. Exit code 1 unless every table that the lake follows is equal."""
     home = LakeHome.find(settings.lake)
-    record = home.source()
-    assert record is not None
     home.require_identity(source.identify())
-    with ExitStack() as stack:
-        is_ours = not is_running()
-        progress = stack.enter_context(VerifyProgress(Console(stderr=True, emoji=False)))
-        if is_ours:
-            progress.show(SparkStarting(settings.spark.master))
-        log_path = home.path / "_tailrace" / "verify.log"
-        lake_format = format_named(record.format)
-        spark = session(lake_format, log_path, brief=False, settings=settings.spark, lake=home.path)
-        if is_ours:
-            stack.callback(spark.stop)
-        report = Verification(settings, source, spark, progress.show).run()
+    with VerifyProgress(Console(stderr=True, emoji=False)) as progress:
+        report = Verification(settings, source, None, progress.show).run()
     if as_json:
         print(json.dumps(report.to_fields(), indent=2, ensure_ascii=False))
     else:

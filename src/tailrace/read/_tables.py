@@ -35,6 +35,8 @@ class CutTables(Mapping[str, Frame]):
         self._format = format_named(record.format)
         self._records = {str(table): (table, each) for table, each in home.tables.load().items()}
         self._opened: dict[str, Frame] = {}
+        self._followed_to: dict[str, list[Column]] = {}
+        """Columns of tables with changes laid over."""
 
     @property
     def known(self) -> list[TableId]:
@@ -58,6 +60,14 @@ class CutTables(Mapping[str, Frame]):
             self._opened[name] = self._open(name)
         return self._opened[name]
 
+    def columns(self, name: str) -> list[Column]:
+        """A table's columns here, with what the lake knows of the source's. Errors as for the table itself."""
+        self[name]
+        if name in self._followed_to:
+            return self._followed_to[name]
+        table, _ = self._records[name]
+        return self._format.table(self._home.table_path(table)).columns(self._base.tables[name].version)
+
     def _open(self, name: str) -> Frame:
         if name not in self._records:
             raise KeyError(name)
@@ -74,9 +84,11 @@ class CutTables(Mapping[str, Frame]):
         if tail is None:
             return frame
         is_odd = ours(present) is not None or exact_of(tail.states) is not None
-        exact = lake_column(tail.schema.names).name if is_odd else None
+        exact = lake_column(tail.schema.names) if is_odd else None
+        self._followed_to[name] = [*tail.schema.columns, *([exact] if exact else [])]
         start = self._followed(frame, present, tail, exact)
-        over = layers(tail.states, tail.schema, lambda keys: self._engine.rows_of(start, keys), exact)
+        name_of_exact = exact.name if exact else None
+        over = layers(tail.states, tail.schema, lambda keys: self._engine.rows_of(start, keys), name_of_exact)
         return self._engine.laid_over(start, over)
 
     def _tail(self, table: TableId, record: TableRecord, named: CutTable, present: list[Column]) -> Tail | None:
@@ -89,12 +101,12 @@ class CutTables(Mapping[str, Frame]):
             require_same(tail.shape, record.definition, self._source.why_copy)
         return tail
 
-    def _followed(self, frame: Frame, present: list[Column], tail: Tail, exact: str | None) -> Frame:
+    def _followed(self, frame: Frame, present: list[Column], tail: Tail, exact: Column | None) -> Frame:
         """The base in the tail's shape, with the column `exact`. `ResyncError` where it cannot follow."""
         needed = steps(present, tail.schema)
         shape = row_schema(tail.schema)
         if exact is not None:
-            shape = shape.append(pa.field(exact, EXACT_TYPE))
+            shape = shape.append(pa.field(exact.name, EXACT_TYPE))
         if tail.truncated:
             return self._engine.of_arrow(shape.empty_table())
         if not needed and (exact is None) == (ours(present) is None):

@@ -6,8 +6,6 @@ import glob
 import time
 from contextlib import suppress
 
-from pyspark.sql import SparkSession
-
 from tailrace.connector.connector import Connector
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.lake.home import LakeHome
@@ -16,6 +14,7 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Source
+from tailrace.spark.session import LazySession
 from tailrace.verify.events import Tell, Waits
 
 POLL_SECONDS = 0.1
@@ -27,7 +26,7 @@ class CatchingUp:
     """For one lake. A sync that stops while we wait for it is replaced by one of ours, and ours gives way to one that
     another process has started. Nothing is copied or followed that the lake does not follow anyway."""
 
-    def __init__(self, home: LakeHome, source: Source, spark: SparkSession, tell: Tell) -> None:
+    def __init__(self, home: LakeHome, source: Source, spark: LazySession, tell: Tell) -> None:
         self._home = home
         self._source = source
         self._spark = spark

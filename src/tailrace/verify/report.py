@@ -52,6 +52,18 @@ class KeyDifference:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """The rows of a table that both sides have."""
+
+    source_rows: int
+    lake_rows: int
+    differing: Mapping[Difference, int] = field(default_factory=dict)
+    """How many keys, in each way."""
+    keys: tuple[KeyDifference, ...] = ()
+    """The first of them."""
+
+
+@dataclass(frozen=True)
 class TableReport:
     """What was found of one table."""
 
@@ -65,6 +77,11 @@ class TableReport:
     """The first of them."""
     reason: str | None = None
     hint: str | None = None
+
+    @classmethod
+    def of_rows(cls, table: TableId, found: Compared) -> TableReport:
+        verdict = Verdict.DIFFERENT if found.differing else Verdict.EQUAL
+        return cls(table, verdict, found.source_rows, found.lake_rows, found.differing, found.keys)
 
     @classmethod
     def not_compared(cls, table: TableId, error: TailraceError) -> TableReport:

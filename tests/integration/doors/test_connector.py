@@ -19,6 +19,7 @@ from tests.doors.script import Alter, Delete, Insert, Script, Truncate, Update
 from tests.doors.scripted import ScriptedSource
 from tests.engines import rows_in_both, rows_in_duckdb
 from tests.running import Running, running, sync_once
+from tests.verifying import verify
 
 import tailrace
 from tailrace.connector.events import StateChanged
@@ -29,9 +30,8 @@ from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.read.duckdb import connect
-from tailrace.settings import ConnectorSettings, VerifySettings
+from tailrace.settings import ConnectorSettings
 from tailrace.source import kinds
-from tailrace.verify.verification import Verification
 
 ORDERS, LINES = "shop.orders", "shop.lines"
 TABLES = (ORDERS, LINES)
@@ -118,7 +118,7 @@ def test_a_lake_is_verified_through_the_doors_alone_at_the_very_commit_that_a_sn
     for table in TABLES:
         copy_by_spark.wait_for_state(table, TableState.LIVE)
     script.transaction([Insert(LINES, {"id": 1, "at": None}), Update(ORDERS, (2,), {"id": 200}, leave_out=["big"])])
-    report = Verification(VerifySettings(copy_by_spark.lake), source, spark, lambda event: None).run()
+    report = verify(source, copy_by_spark.lake, spark)
     counts = {str(each.table): (each.source_rows, each.lake_rows) for each in report.tables}
     assert counts == {LINES: (1, 1), ORDERS: (20, 20)}
     assert report.is_equal

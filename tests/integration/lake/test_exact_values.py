@@ -13,14 +13,14 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.integration.lake.equality import assert_equal, assert_live, assert_published, execute
 from tests.running import running, sync_once
+from tests.verifying import verify
 
 import tailrace
 from tailrace.connector import _publishing
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings, VerifySettings
+from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
-from tailrace.verify.verification import Verification
 
 ODD, BAG, TAKEN = "public.odd", "public.bag", "public.taken"
 TABLES = (ODD, BAG, TAKEN)
@@ -149,8 +149,9 @@ def test_both_engines_executors_and_verify_see_what_columns_cannot_hold(
         writer.work(30)
         run.wait_for_log()
         assert_live(source, run.lake, TABLES, spark)
-        found = Verification(VerifySettings(run.lake), source_of(source), spark, lambda event: None).run()
-        assert found.is_equal, found
+        for engine in (None, spark):
+            found = verify(source, run.lake, engine)
+            assert found.is_equal, found
     monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 0)
     sync_once(replace(settings, once=True), source_of(source), spark)
     assert_published(source, settings.lake, TABLES, spark)
@@ -160,6 +161,6 @@ def test_both_engines_executors_and_verify_see_what_columns_cannot_hold(
         run.catch_up()
         path = settings.lake / "public" / "odd"
         spark.sql(f"update delta.`{path}` set _exact = map('day', '-infinity') where id = 5000")
-        found = Verification(VerifySettings(run.lake, (ODD,)), source_of(source), spark, lambda event: None).run()
-        (report,) = found.tables
-        assert (report.verdict, [each.columns for each in report.keys]) == ("different", [("_exact",)])
+        for engine in (None, spark):
+            (report,) = verify(source, run.lake, engine, ODD).tables
+            assert (report.verdict, [each.columns for each in report.keys]) == ("different", [("_exact",)])

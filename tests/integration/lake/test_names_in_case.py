@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 from tests.engines import assert_same_in_duckdb
 from tests.integration.lake.equality import execute
 from tests.running import running, sync_once
+from tests.verifying import verify
 
 import tailrace
 from tailrace.connector.connector import Connector
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings, VerifySettings
+from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
-from tailrace.verify.verification import Verification
 
 TABLES = ("public.twins", "public.keys")
 NAMES: Mapping[str, dict[str, str]] = {
@@ -154,8 +154,9 @@ def test_spark_verify_and_the_change_feed_tell_them_apart(
             cut = tailrace.cut(spark, run.lake, published=published, register=False)
             assert_same_in_duckdb(cut, run.lake, list(TABLES), published=published)
         assert tailrace.cut(spark, run.lake).sql("select NAME_3 from twins where id = 6").collect()[0][0] == "small"
-    found = Verification(VerifySettings(settings.lake), source_of(database), spark, lambda event: None).run()
-    assert found.is_equal, found
+    for engine in (None, spark):
+        found = verify(database, settings.lake, engine)
+        assert found.is_equal, found
     tailrace.register(spark)
     changes = spark.read.format("tailrace").option("table", "twins").load(str(settings.lake))
     assert [row["name_3"] for row in changes.where("id = 6").collect()] == ["small"]

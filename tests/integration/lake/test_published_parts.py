@@ -14,17 +14,16 @@ import pyarrow as pa
 import pytest
 from demo.compare import compare_tables
 from demo.embedded import EmbeddedPostgres
-from pyspark.sql import SparkSession
 from tests.integration.lake.equality import assert_equal, execute
 from tests.running import sync_once
+from tests.verifying import verify
 
 import tailrace
 from tailrace.model.table_state import TableState
 from tailrace.read.duckdb import connect
-from tailrace.settings import ConnectorSettings, VerifySettings
+from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
 from tailrace.verify.report import Verdict
-from tailrace.verify.verification import Verification
 
 DATABASE = """
 create table listed (id int primary key, hidden text, v int, twice int generated always as (v * 2) stored);
@@ -107,9 +106,7 @@ def _columns(database: str, found: dict[str, pa.Table]) -> dict[str, list[str]]:
         return {name: sorted(c.name for c in conn.execute(f"select * from {name}").description or ()) for name in found}
 
 
-def test_the_lake_has_the_columns_and_rows_that_a_publication_sends(
-    database: str, settings: ConnectorSettings, spark: SparkSession
-) -> None:
+def test_the_lake_has_the_columns_and_rows_that_a_publication_sends(database: str, settings: ConnectorSettings) -> None:
     execute(database, DATABASE)
     states = sync_once(settings, source_of(database, publication="theirs"))
     assert set(states.values()) == {TableState.LIVE}
@@ -119,7 +116,7 @@ def test_the_lake_has_the_columns_and_rows_that_a_publication_sends(
         # Not named again: the lake knows it.
         sync_once(settings, source_of(database))
         assert_sent(database, settings.lake)
-    report = Verification(VerifySettings(settings.lake), source_of(database), spark, lambda _: None).run()
+    report = verify(database, settings.lake)
     assert {str(each.table): each.verdict for each in report.tables} == {
         f"public.{name}": Verdict.EQUAL for name in TABLES
     }

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.integration.lake.equality import assert_equal, assert_live, execute
 from tests.running import Running, running, sync_once
+from tests.verifying import verify
 from typer.testing import CliRunner
 
 import tailrace
@@ -19,9 +20,8 @@ from tailrace.connector.events import TableChanged
 from tailrace.errors import ResyncError
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.settings import ConnectorSettings, SnapshotMode, VerifySettings
+from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.kinds import source_of
-from tailrace.verify.verification import Verification
 
 DAYS, HOURS, PRICES = "public.days", "public.hours", "public.prices"
 TABLES = (DAYS, HOURS, PRICES)
@@ -159,8 +159,9 @@ def test_executors_both_engines_verify_and_the_change_feed_have_such_keys(
     sync_once(settings, source_of(database), spark)
     assert_equal(database, settings.lake, *TABLES, spark=spark)
     assert key_types(settings.lake) == ["string"] * 3
-    found = Verification(VerifySettings(settings.lake), source_of(database), spark, lambda event: None).run()
-    assert found.is_equal, found
+    for engine in (None, spark):
+        found = verify(database, settings.lake, engine)
+        assert found.is_equal, found
     tailrace.register(spark)
     changes = spark.read.format("tailrace").option("table", DAYS).load(str(settings.lake)).collect()
     assert {"infinity", "-infinity"} <= {row["_exact"]["day"] for row in changes if row["_exact"]}

@@ -13,14 +13,14 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.integration.lake.equality import assert_equal, assert_live, assert_published, execute
 from tests.running import Running, running, sync_once
+from tests.verifying import verify
 
 from tailrace.connector import _publishing
 from tailrace.connector.events import TableChanged
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings, VerifySettings
+from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
-from tailrace.verify.verification import Verification
 
 EVENTS, PLAIN = "public.events", "public.plain"
 TABLES = (EVENTS, PLAIN, "public.single", "public.zeros", "public.deferred")
@@ -206,9 +206,9 @@ def test_both_engines_executors_and_verify_count_equal_rows_and_drift_is_repaire
         writer.work(40)
         run.wait_for_log()
         assert_live(source, run.lake, TABLES, spark)
-        settled = VerifySettings(run.lake, (EVENTS, "public.zeros"))
-        found = Verification(settled, source_of(source), spark, lambda event: None).run()
-        assert found.is_equal, found
+        for engine, tables in ((None, TABLES), (spark, (EVENTS, "public.zeros"))):
+            found = verify(source, run.lake, engine, *tables)
+            assert found.is_equal, found
     monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 0)
     sync_once(replace(settings, once=True), source_of(source), spark)
     assert_published(source, settings.lake, TABLES, spark)
@@ -216,8 +216,7 @@ def test_both_engines_executors_and_verify_count_equal_rows_and_drift_is_repaire
         run.catch_up()
         path = settings.lake / "public" / "plain"
         spark.sql(f"delete from delta.`{path}` where id = 3")
-        found = Verification(VerifySettings(run.lake, (PLAIN,)), source_of(source), spark, lambda event: None).run()
-        (report,) = found.tables
+        (report,) = verify(source, run.lake, None, PLAIN).tables
         assert (report.verdict, {each.key["id"] for each in report.keys}) == ("different", {"3"})
         execute(source, "delete from plain where ctid = (select ctid from plain where id = 3 limit 1)")
         run.wait_for_state(PLAIN, TableState.LIVE, copy=2)

@@ -1,4 +1,5 @@
-"""The comparison itself, on plain DataFrames: every difference has its key, and two never hide each other."""
+"""The comparison itself, on plain rows: every difference has its key, and two never hide each other. Executors and this
+process find the same."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tailrace.lake.frames import quote
-from tailrace.verify import comparison
+from tailrace.verify import _in_memory, comparison
 from tailrace.verify.comparison import DifferingKeys, Sides, checksums, differing_keys
 from tailrace.verify.report import Difference
 
@@ -54,8 +55,13 @@ def row(number: int, name: str | None = None, value: object = None) -> tuple[obj
 def compare(source: DataFrame, lake: DataFrame, *key: str) -> DifferingKeys:
     sides = Sides(source, lake.select([quote(name) for name in reversed(lake.columns)]), source.columns, key)
     found = checksums(sides)
-    assert (found.source_rows, found.lake_rows) == (source.count(), lake.count())
-    return differing_keys(sides, found.differing, 100) if found.differing else DifferingKeys()
+    differing = differing_keys(sides, found.differing, 100) if found.differing else DifferingKeys()
+    here = _in_memory.compare(source.toArrow(), lake.toArrow(), key, 100)
+    assert (found.source_rows, found.lake_rows) == (here.source_rows, here.lake_rows) == (source.count(), lake.count())
+    # Null comes last here, and first there.
+    assert here.differing == differing.counts
+    assert sorted(here.keys, key=str) == sorted(differing.shown, key=str)
+    return differing
 
 
 def test_every_kind_of_value_is_told_from_its_neighbours_and_equal_to_itself(spark: SparkSession) -> None:

@@ -15,6 +15,7 @@ import pytest
 from psycopg.errors import DeadlockDetected
 from pyspark.sql import SparkSession
 from tests.running import running, sync_once
+from tests.verifying import verify
 from typer.testing import CliRunner
 
 from tailrace.cli.main import app
@@ -23,11 +24,10 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings, VerifySettings
+from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
 from tailrace.verify._catching_up import CatchingUp
 from tailrace.verify.report import Difference, Report, Verdict
-from tailrace.verify.verification import Verification
 
 EVERY_TYPE = """
 create type mood as enum ('sad', 'ok');
@@ -57,11 +57,6 @@ def execute(dsn: str, script: str) -> None:
         conn.execute(script)
 
 
-def verify(dsn: str, lake: Path, spark: SparkSession, *tables: str, keys_max: int = 20) -> Report:
-    settings = VerifySettings(lake, tables, keys_max=keys_max, chunk_bytes_max=64 << 10)
-    return Verification(settings, source_of(dsn), spark, lambda event: None).run()
-
-
 def verdicts(report: Report) -> dict[str, Verdict]:
     return {str(each.table): each.verdict for each in report.tables}
 
@@ -76,8 +71,9 @@ def test_an_equal_lake_is_equal_and_each_change_made_in_it_by_others_is_found_by
     # The lake is behind, and no sync runs.
     execute(database, "create table later (id int primary key); update notes set v = v || '!' where id % 7 = 0")
     equal = {"public.every_type": Verdict.EQUAL, "public.notes": Verdict.EQUAL, 'odd."ta.b[le]"': Verdict.EQUAL}
-    report = verify(database, lake, spark)
-    assert verdicts(report) == {**equal, "public.keyless": Verdict.NOT_COMPARED}
+    for engine in (None, spark):
+        report = verify(database, lake, engine)
+        assert verdicts(report) == {**equal, "public.keyless": Verdict.NOT_COMPARED}
     assert [each.reason for each in report.tables if "no primary key" in (each.reason or "")] != []
     assert not report.is_equal
 
@@ -91,7 +87,9 @@ def test_an_equal_lake_is_equal_and_each_change_made_in_it_by_others_is_found_by
         f"update {odd} set v = -0.0 where `k 2` = '2024-01-01 01:00:00'",
     ):
         spark.sql(statement)
-    found = {str(each.table): each for each in verify(database, lake, spark, "notes", "ta*").tables}
+    here, on_executors = (verify(database, lake, engine, "notes", "ta*").tables for engine in (None, spark))
+    assert here == on_executors
+    found = {str(each.table): each for each in here}
     assert set(found) == {"public.notes", 'odd."ta.b[le]"'}
     assert [(each.key, each.difference, each.columns) for each in found["public.notes"].keys] == [
         ({"id": "11"}, Difference.CHANGED, ("v",)),
@@ -104,8 +102,9 @@ def test_an_equal_lake_is_equal_and_each_change_made_in_it_by_others_is_found_by
         ({"k ` 1": "a1", "k 2": "2024-01-01 01:00:00"}, ("v",))
     ]
     flip_a_bit(lake / "public" / "every_type")
-    (flipped,) = verify(database, lake, spark, "every_type").tables
-    assert flipped.verdict in (Verdict.DIFFERENT, Verdict.NOT_COMPARED), flipped
+    for engine in (None, spark):
+        (flipped,) = verify(database, lake, engine, "every_type").tables
+        assert flipped.verdict in (Verdict.DIFFERENT, Verdict.NOT_COMPARED), flipped
 
 
 def flip_a_bit(table: Path) -> None:
@@ -131,7 +130,7 @@ def test_what_cannot_be_compared_says_why_and_the_command_exits_with_1_or_2(
         run.catch_up()
         execute(database, "alter table retyped alter v type bigint; alter table widened add w int; drop table dropped")
         spark.sql(f"alter table delta.`{lake / 'public' / 'changed'}` add columns (w int)")
-        report = verify(database, lake, spark)
+        report = verify(database, lake)
         assert [(str(each.table), each.verdict, each.reason) for each in report.tables] == [
             ("public.changed", Verdict.SHAPE_DIFFERS, "column w is in the lake only"),
             ("public.dropped", Verdict.NOT_COMPARED, "it is gone from the source"),
@@ -141,7 +140,7 @@ def test_what_cannot_be_compared_says_why_and_the_command_exits_with_1_or_2(
         ]
         assert "bigint" in str(report.tables[3].reason)
         with pytest.raises(DefiniteError, match="no table of the lake matches 'equals'"):
-            verify(database, lake, spark, "equals")
+            verify(database, lake, None, "equals")
         spark.sql(f"update delta.`{lake / 'public' / 'equal'}` set v = 0 where id > 27")
         shown = CliRunner().invoke(app, ["verify", database, str(lake), "--table", "equal", "--keys", "2", "--json"])
     assert shown.exit_code == 1, shown.output
@@ -189,9 +188,9 @@ def test_writers_and_a_running_sync_cause_no_false_alarm(database: str, tmp_path
     with running(settings, source_of(database), spark) as run, _writers(database, 2) as committed:
         run.wait_for_state("public.transfers", TableState.LIVE)
         found = []
-        for _ in range(2):
+        for engine in (None, spark, None):
             before = committed()
-            found.append(verify(database, settings.lake, spark))
+            found.append(verify(database, settings.lake, engine))
             assert committed() > before
     assert [verdicts(each) for each in found] == [
         {"public.accounts": Verdict.EQUAL, "public.transfers": Verdict.EQUAL}

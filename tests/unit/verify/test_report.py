@@ -9,8 +9,8 @@ from rich.console import Console
 from tailrace.cli.verify import render
 from tailrace.model.table import Column, TableId
 from tailrace.model.table_state import TableRecord, TableState
+from tailrace.verify._judged import shape_differences
 from tailrace.verify.report import Difference, KeyDifference, Report, TableReport, Verdict
-from tailrace.verify.verification import shape_differences
 
 ORDERS = TableReport(
     TableId("public", "orders"),
