@@ -89,8 +89,9 @@ class TableLook:
         return all(each.state in _AT_REST for each in self._book.records.values())
 
     def left(self) -> tuple[str | None, float]:
-        """What the last look was taken under, if nothing was decided since, and when that was."""
-        if self._seen is None or self._seen[1] != self._book.records:
+        """What the last look was taken under, and when that was; None if anything was decided since, or if a table has
+        yet to follow to what was found: only another look has it do so."""
+        if self._seen is None or self._seen[1] != self._book.records or any(map(self.moved, self.defined)):
             return None, 0.0
         return self._conditions(self._seen[0]), self._looked_at
 

@@ -110,8 +110,8 @@ class LakeTable(Protocol):
         ...
 
     def mark(self, version: int) -> str | None:
-        """A text that this version keeps as long as it is the newest and nothing has written it again; None for one
-        that is not the newest. Cheap: rows are not looked at."""
+        """A text that this version keeps as long as it is the newest, nothing has written it again, and no file of the
+        table has come or gone; None for one that is not the newest. Cheap: rows are not looked at."""
         ...
 
     def make_durable(self, since: int | None) -> None:

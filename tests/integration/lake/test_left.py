@@ -14,6 +14,8 @@ from tests.integration.lake.equality import assert_published, execute
 from tests.running import running, sync_once
 
 from tailrace.connector._look import TableLook
+from tailrace.connector.connector import Connector
+from tailrace.connector.events import StateChanged
 from tailrace.errors import GapError
 from tailrace.lake.delta import _recovery
 from tailrace.lake.home import LakeHome
@@ -130,6 +132,18 @@ def test_a_table_that_was_put_back_from_an_older_copy_is_copied_again(
     assert_published(database, settings.lake, TABLES)
 
 
+@pytest.mark.parametrize("pattern", ["part-*.parquet", "_delta_log/*0.json"])
+def test_a_table_that_has_lost_a_file_is_looked_at(
+    database: str, settings: ConnectorSettings, sync: Callable[[], object], seen: Seen, pattern: str
+) -> None:
+    """Its newest commit is as it was."""
+    execute(database, "update b set v = 'changed'")
+    sync()
+    max(settings.lake.glob(f"public/b/{pattern}"), key=lambda path: path.stat().st_mtime_ns).unlink()
+    assert seen.of(sync)[0] == 1
+    assert_published(database, settings.lake, TABLES)
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -148,6 +162,19 @@ def test_what_became_of_the_sources_tables_meanwhile_is_found(
     with psycopg.connect(database) as conn:
         names = [f"public.{name}" for (name,) in conn.execute("select relname from pg_class where relname ~ '^[abc]$'")]
     assert_published(database, settings.lake, names)
+
+
+def test_what_a_run_found_and_had_no_time_to_follow_is_found_again(
+    database: str, settings: ConnectorSettings, sync: Callable[[], object]
+) -> None:
+    """Stopped after its first look, before anything was published."""
+    execute(database, "alter table a add column w int")
+    connector = Connector(settings, source_of(database))
+    connector.subscribe(lambda event: connector.stop() if isinstance(event, StateChanged) else None)
+    connector.start()
+    assert connector.wait(60)
+    sync()
+    assert_published(database, settings.lake, TABLES)
 
 
 def test_another_choice_of_tables_is_looked_at(

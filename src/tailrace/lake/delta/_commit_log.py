@@ -83,15 +83,17 @@ class CommitLog:
         return number if number >= 0 else None
 
     def mark(self, version: int) -> str | None:
-        """What tells the commit file of a version that is the newest; None for one that is not. Asked of every table
-        at a start, so without paths as objects."""
+        """What tells the commit file of a version that is the newest, and both folders: theirs is another one when a
+        file was added, replaced or deleted. None for a version that is not the newest. Asked of every table at a
+        start, so without paths as objects."""
         folder = str(self.folder)
         try:
             found = os.stat(f"{folder}/{version:020d}.json")
+            folders = [os.stat(path).st_mtime_ns for path in (folder, str(self.table))]
         except FileNotFoundError:
             return None
         is_newest = not os.path.exists(f"{folder}/{version + 1:020d}.json")
-        return f"{found.st_size} {found.st_mtime_ns}" if is_newest else None
+        return f"{found.st_size} {found.st_mtime_ns} {folders[0]} {folders[1]}" if is_newest else None
 
     def checkpoints(self) -> set[int]:
         return {int(name[:20]) for name in self.names() if _CHECKPOINT.fullmatch(name)}
