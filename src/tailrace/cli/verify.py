@@ -60,6 +60,7 @@ class VerifyProgress:
         )
         self._tasks: dict[TableId, TaskID] = {}
         self._said: str | None = None
+        self._has_synced = False
 
     def __enter__(self) -> VerifyProgress:
         return self
@@ -83,7 +84,9 @@ class VerifyProgress:
                     total = self._bars.tasks[self._tasks[report.table]].total
                     self._bars.update(self._tasks[report.table], completed=total)
             case StateChanged(ConnectorState.STARTING):
-                self._say("no sync runs for this lake: bringing it up to date")
+                if not self._has_synced:  # It may do so twice, the second time for the last commit alone.
+                    self._say("no sync runs for this lake: bringing it up to date")
+                self._has_synced = True
             case StateChanged(ConnectorState.RUNNING) | StreamProgressed():
                 pass
             case _:

@@ -17,7 +17,8 @@ from tailrace.verify._in_memory import TooLargeError, compare, rows_within
 from tailrace.verify._judged import Judged
 from tailrace.verify.report import Compared
 
-CHUNKS_MAX = 8
+CHUNKS_MAX = 64
+"""Small ones: those of a partitioned table may be nearly empty."""
 BATCH_ROWS = 50_000
 GROWTH_MAX = 4
 """In memory rows may take so many times what the source says they take on its disk, where large values are packed."""

@@ -24,10 +24,12 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, VerifySettings
 from tailrace.source.kinds import source_of
 from tailrace.verify._catching_up import CatchingUp
+from tailrace.verify.events import TableProgressed, VerifyEvent
 from tailrace.verify.report import Difference, Report, Verdict
+from tailrace.verify.verification import Verification
 
 EVERY_TYPE = """
 create type mood as enum ('sad', 'ok');
@@ -171,6 +173,25 @@ def test_what_sync_was_told_and_verify_was_not_stays_as_it_is_at_the_source(
     assert [name for name, _ in sent] == ["orders", "signals"]
     log = LogReader(LakeHome(lake).log)
     assert len(log.relations(0, log.head.seq)) == 2, "both tables' changes have come"
+
+
+def test_executors_compare_what_turns_out_to_be_large_and_no_partitions_that_are_small(
+    database: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    execute(
+        database,
+        "create table packed (id int primary key, v text);"
+        "insert into packed select n, repeat('text', 20000) from generate_series(1, 9) n;"
+        "create table parts (id int, part int, primary key (id, part)) partition by list (part);"
+        + "".join(f"create table part{n} partition of parts for values in ({n});" for n in range(12))
+        + "insert into parts select n, n % 12 from generate_series(1, 50) n",
+    )
+    lake = tmp_path / "lake"
+    sync_once(ConnectorSettings(lake, once=True), source_of(database))
+    told: list[VerifyEvent] = []
+    settings = VerifySettings(lake, here_bytes_max=160 << 10)
+    assert Verification(settings, source_of(database), spark, told.append).run().is_equal
+    assert {str(event.table) for event in told if isinstance(event, TableProgressed)} == {"public.packed"}
 
 
 @pytest.mark.timeout(400)
