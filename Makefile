@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
 
+# Tests start hundreds of processes. Where this is set, each of them compiles all our modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Runs the tests of one tier and says how long they took. What failed beside others is run once more, alone: a test that
 # passes then has a race in it, which is printed above and is to be mended.
 define TIER

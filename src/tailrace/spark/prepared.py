@@ -78,9 +78,9 @@ def _record(packages: str) -> Path:
 def prepare() -> PreparedStart:
     """Find the jars, with a network the first time, and have a JVM write down the classes of a first piece of work."""
     from tailrace.lake.formats import format_named
-    from tailrace.spark.session import local_options
+    from tailrace.spark.session import BRIEF_JVM, local_options
 
-    options = local_options(format_named("delta"))
+    options = {**local_options(format_named("delta")), JVM_OPTIONS: BRIEF_JVM}
     record = _record(options[PACKAGES])
     record.parent.mkdir(0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=record.parent) as folder:
