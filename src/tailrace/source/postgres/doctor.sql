@@ -32,7 +32,8 @@ there as (
   select usesysid, datname
   from pg_stat_activity
   where datid is not null and pid <> pg_backend_pid() and coalesce(backend_type, 'client backend') = 'client backend'
-    and pid not in (select pid from pg_stat_replication)
+    -- What kind a stranger's process is, few may see; one of the server's own, such as autovacuum's, has no user.
+    and usesysid is not null and pid not in (select pid from pg_stat_replication)
 ),
 kept as (
   select case when rolsuper then 0 else
