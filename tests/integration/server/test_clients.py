@@ -64,7 +64,8 @@ def test_kafka_connect_api_drives_a_connector_through_its_life(server: Served, d
     assert connector.exists()
     assert set(cluster.connectors) == {"shop"}
     wait_until(lambda: connector.state == "RUNNING", 60)
-    assert connector.tasks[0].is_running()
+    # As in Connect, the task may come a moment after its connector.
+    wait_until(lambda: all(task.is_running() for task in connector.tasks), 60)
     assert connector.config["connector.class"] == CLASS
     connector.pause()
     wait_until(lambda: connector.state == "PAUSED", 60)
