@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tailrace.model.exact import is_ours, lake_column
 from tailrace.model.table import Column
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 _EXACT = "values that their columns cannot hold, as the source writes them (kept by tailrace)"
 _COMMENT = re.compile(r"(.*) \(column (\d+)\)", re.DOTALL)
@@ -31,8 +27,3 @@ def described(name: str, lake_type: str, text: str) -> Column:
     match = _COMMENT.fullmatch(text)
     source_type, number = (match.group(1), int(match.group(2))) if match else ("", 0)
     return Column(name, lake_type, source_type, number)
-
-
-def lake_columns(shape: StructType) -> list[Column]:
-    """A lake table's columns, with what their comments say of the source's."""
-    return [described(field.name, field.dataType.simpleString(), field.metadata.get("comment", "")) for field in shape]

@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.doors.parquet_lake import ParquetFormat, interfere_once
 from tests.doors.writing import copy, publish
+from tests.spark_columns import lake_columns
 
 from tailrace.errors import ResyncError
 from tailrace.lake import formats
-from tailrace.lake.columns import lake_columns
 from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.door import ConflictError, LakeFormat, LakeTable, TableVersion
 from tailrace.lake.stamp import Stamp

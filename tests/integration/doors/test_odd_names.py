@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from tests.doors.writing import copy, publish
 from tests.engines import multiset
 from tests.integration.doors.test_lake_tables import FORMATS, in_duckdb, newest, stamp
+from tests.spark_columns import lake_columns
 
-from tailrace.lake.columns import lake_columns
 from tailrace.lake.door import LakeFormat, LakeTable
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.table import Column, TableId, TableSchema
