@@ -15,7 +15,7 @@ import pytest
 from demo.compare import compare_tables
 from demo.embedded import EmbeddedPostgres
 from tests.integration.lake.equality import assert_equal, execute
-from tests.running import sync_once
+from tests.running import running, sync_once
 from tests.verifying import verify
 
 import tailrace
@@ -238,3 +238,77 @@ def test_partitions_that_are_sent_by_their_own_names_are_tables_of_their_own(
     states = sync_once(settings, source)
     assert {name for name, state in states.items() if state is TableState.LIVE} == {"public.t"}
     assert_equal(database, settings.lake, "public.t")
+
+
+LEAVING = """
+create schema archive; create schema dropped; create schema parts;
+create table moved (id int primary key, v int);
+create table dropped.schemas (id int primary key, v int);
+create table root (id int, v int, primary key (id)) partition by range (id);
+create table parts.low partition of root for values from (0) to (10);
+create table leaf partition of root for values from (10) to (20);
+create schema listed;
+create table listed.one (id int primary key, v int);
+create table listed.filtered (id int primary key, v int);
+create table listed.still (id int primary key, v int);
+"""
+LEFT = {
+    "moved": "alter table moved set schema archive; {0}; alter table archive.moved set schema public",
+    "dropped.schemas": "alter publication theirs drop tables in schema dropped; {0}; "
+    "alter publication theirs add tables in schema dropped",
+    "root": "alter table root set schema archive; {0}; alter table archive.root set schema public",
+    "listed.one": "alter publication theirs drop table listed.one; {0}; alter publication theirs add table listed.one",
+    "listed.filtered": "alter publication theirs drop table listed.filtered; "
+    "alter publication theirs add table listed.filtered where (id < 0); {0}; "
+    "alter publication theirs drop table listed.filtered; alter publication theirs add table listed.filtered",
+}
+"""What takes each table out of its publication, a change that is not sent, what brings it back."""
+
+
+@pytest.mark.parametrize(
+    ("via_root", "together"),
+    [
+        (True, True),
+        (False, False),
+        pytest.param(True, False, marks=pytest.mark.proof),
+        pytest.param(False, True, marks=pytest.mark.proof),
+    ],
+)
+def test_tables_that_left_their_publication_and_came_back_are_copied_again(
+    database: str, settings: ConnectorSettings, via_root: bool, together: bool
+) -> None:
+    execute(database, LEAVING)
+    for table in [*LEFT, "listed.still"]:
+        execute(database, f"insert into {table} select i, i from generate_series(1, 15) i")
+    execute(
+        database,
+        "create publication theirs for tables in schema public, dropped, table listed.one, listed.filtered, "
+        f"listed.still with (publish_via_partition_root = {via_root})",
+    )
+    source = source_of(database, publication="theirs")
+    copied = sync_once(settings, source)
+    assert set(copied.values()) == {TableState.LIVE}
+    _leave_and_return(database, together=together)
+    assert sync_once(settings, source) == copied
+    assert_equal(database, settings.lake, *copied)
+    with running(replace(settings, once=False, publish_every_seconds=0.2), source) as run:
+        run.catch_up()
+        _leave_and_return(database, together=together)
+        run.catch_up()
+        run.wait_for(lambda: {each.state for each in run.connector.tables().values()} == {TableState.LIVE})
+        run.catch_up()
+    assert_equal(database, settings.lake, *copied)
+    copies = {str(table): record.copy for table, record in run.connector.tables().items()}
+    assert [table for table, copy in copies.items() if copy < 3] == ["listed.still"]
+
+
+def _leave_and_return(database: str, *, together: bool) -> None:
+    """Each table leaves its publication, is changed, and comes back; one that did not leave is changed last."""
+    with psycopg.connect(database, autocommit=True) as conn:
+        for table, script in LEFT.items():
+            away = f"archive.{table}" if "archive" in script else table
+            change = f"update {away} set v = v + 100 where id in (3, 12); delete from {away} where v in (5, 14, 103)"
+            statements = script.format(change).split("; ")
+            for statement in [f"begin; {'; '.join(statements)}; commit"] if together else statements:
+                conn.execute(statement)
+        conn.execute("update listed.still set v = v + 1")

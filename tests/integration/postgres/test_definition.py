@@ -102,6 +102,20 @@ DOUBTFUL = {
         "publication",
     ),
 }
+BY_SCHEMA = SETUP.replace("for table t", "for tables in schema public")
+PARTITIONED_BY_SCHEMA = PARTITIONED.replace("for table t", "for tables in schema public")
+LEFT = {
+    "moved away and back": "create schema away; alter table t set schema away; alter table away.t set schema public",
+    "moved away and back in one transaction": "begin; create schema away; alter table t set schema away; "
+    "alter table away.t set schema public; commit",
+    "moved away and back in a sub-transaction": "begin; create schema away; savepoint s; "
+    "alter table t set schema away; alter table away.t set schema public; release savepoint s; commit",
+    "its schema left out for a while": "alter publication p drop tables in schema public; "
+    "alter publication p add tables in schema public",
+    "its publication made again": "drop publication p; create publication p for tables in schema public",
+    "partitions by their own names for a while": "alter publication p set (publish_via_partition_root = false); "
+    "alter publication p set (publish_via_partition_root = true)",
+}
 PARTITIONS_HARMLESS = {
     "a new partition": "create table t3 partition of t for values from (20) to (30)",
     "a new partition with rows after": "create table t3 partition of t for values from (20) to (30); "
@@ -161,14 +175,14 @@ PARTITIONS_DOUBTFUL = {
 }
 
 
-def verdict(dsn: str, conn: psycopg.Connection, setup: str, ddl: str) -> str | None:
+def verdict(dsn: str, conn: psycopg.Connection, setup: str, ddl: str, table: TableId = T) -> str | None:
     """What a copy made before `ddl` must do after it."""
     conn.execute(setup)
     source = PostgresSource(dsn)
-    old = _through_json(source.define(CLAIM, {T: None})[T].definition)
+    old = _through_json(source.define(CLAIM, {table: None})[table].definition)
     for statement in [ddl] if ddl.startswith(("begin", "do")) else ddl.split("; "):
         conn.execute(statement)
-    new = _through_json(source.define(CLAIM, {T: old})[T].definition)
+    new = _through_json(source.define(CLAIM, {table: old})[table].definition)
     assert source.why_copy(new, old) is None, "an older definition says nothing"
     return source.why_copy(old, new)
 
@@ -197,6 +211,35 @@ def test_what_may_change_rows_without_a_word_means_a_new_copy(
     dsn: str, conn: psycopg.Connection, ddl: str, reason: str
 ) -> None:
     assert reason in (verdict(dsn, conn, SETUP, ddl) or "nothing")
+
+
+@pytest.mark.parametrize("ddl", HARMLESS.values(), ids=HARMLESS)
+def test_what_changes_no_row_is_followed_where_the_publication_sends_a_schema(
+    dsn: str, conn: psycopg.Connection, ddl: str
+) -> None:
+    assert verdict(dsn, conn, BY_SCHEMA, ddl) is None
+
+
+@pytest.mark.parametrize("setup", [BY_SCHEMA, PARTITIONED_BY_SCHEMA], ids=["table", "partitions"])
+@pytest.mark.parametrize("ddl", LEFT.values(), ids=LEFT)
+def test_a_table_that_left_its_publication_and_came_back_is_copied_again(
+    dsn: str, conn: psycopg.Connection, setup: str, ddl: str
+) -> None:
+    assert "publication" in (verdict(dsn, conn, setup, ddl) or "nothing")
+
+
+def test_a_partition_whose_root_left_the_publication_and_came_back_is_copied_again(
+    dsn: str, conn: psycopg.Connection
+) -> None:
+    """The partition's own schema is not sent. It is sent by its own name, because of its root's schema."""
+    setup = (
+        "create schema parts; create table r (id int primary key) partition by range (id); "
+        "create table t (id int primary key); alter table t set schema parts; "
+        "alter table r attach partition parts.t for values from (0) to (9); "
+        "create publication p for tables in schema public"
+    )
+    ddl = "create schema away; alter table r set schema away; alter table away.r set schema public"
+    assert "publication" in (verdict(dsn, conn, setup, ddl, TableId("parts", "t")) or "nothing")
 
 
 @pytest.mark.parametrize("ddl", PARTITIONS_HARMLESS.values(), ids=PARTITIONS_HARMLESS)

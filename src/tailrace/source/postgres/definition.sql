@@ -88,12 +88,15 @@ from unnest(%(oids)s::oid[]) as t(oid)
 join pg_publication p on p.pubname = %(publication)s;
 
 -- sent_namespaces: the catalog rows by which a publication sends all tables of some tables' namespaces
-select t.oid::bigint, string_agg(distinct n.oid || ' ' || n.xmin, ', ')
+select t.oid::bigint, string_agg(distinct concat_ws(' ', n.oid, n.xmin, c.oid, d.xmin), ', ')
 from unnest(%(oids)s::oid[]) as t(oid)
 cross join lateral (select t.oid union select relid from pg_partition_ancestors(t.oid) as relid) named(relation)
 join pg_class c on c.oid = named.relation
 join pg_publication p on p.pubname = %(publication)s
 join pg_publication_namespace n on n.pnpubid = p.oid and n.pnnspid = c.relnamespace
+-- A table that was in another namespace for a while was not sent meanwhile. Only `set schema` writes this row again.
+left join pg_depend d
+  on d.classid = 'pg_class'::regclass and d.objid = c.oid and d.objsubid = 0 and d.refclassid = 'pg_namespace'::regclass
 group by t.oid;
 
 -- rewrites: how many rows of some tables were ever updated or deleted, as far as the server has counted
