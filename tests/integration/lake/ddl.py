@@ -5,6 +5,7 @@ Each row has a schema of its own with a table `t`, and says what becomes of the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 TABLE = """
@@ -50,6 +51,16 @@ class Statement:
     """The server does not take it inside a transaction."""
     since: int = 12
     """The first version of the server that has it."""
+
+
+def split_script(script: str) -> Sequence[str]:
+    """Statements, those between dollars whole."""
+    found = [""]
+    for number, part in enumerate(script.split("$$")):
+        first, *others = part.split(";") if number % 2 == 0 else [f"$${part}$$"]
+        found[-1] += first
+        found += others
+    return [each for each in found if each.strip()]
 
 
 def _partitioned(ddl: str, **options: object) -> Statement:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from demo.embedded import EmbeddedPostgres
-from tests.integration.lake.ddl import STATEMENTS
+from tests.integration.lake.ddl import STATEMENTS, split_script
 from tests.integration.lake.equality import assert_equal, execute
 from tests.running import Running, running
 
@@ -67,7 +67,7 @@ class Trial:
 
     def _execute(self, schema: str, script: str, *, in_transaction: bool) -> None:
         with psycopg.connect(self.database, autocommit=True, options=f"-c search_path={schema}") as conn:
-            for statement in [f"begin; {script}; commit"] if in_transaction else _split(script):
+            for statement in [f"begin; {script}; commit"] if in_transaction else split_script(script):
                 conn.execute(statement)
 
     def assert_right(self, lake: Path, states: Mapping[TableId, TableRecord], ways: str) -> None:
@@ -120,16 +120,6 @@ def _reasons(told: Sequence[Event], table: TableId) -> list[str]:
     """Why a table was copied again, as its connector told it."""
     records = [each.record for each in told if isinstance(each, TableChanged) and each.table == table]
     return [record.reason for record in records if record.reason is not None]
-
-
-def _split(script: str) -> Sequence[str]:
-    """Statements, those between dollars whole."""
-    found = [""]
-    for number, part in enumerate(script.split("$$")):
-        first, *others = part.split(";") if number % 2 == 0 else [f"$${part}$$"]
-        found[-1] += first
-        found += others
-    return [each for each in found if each.strip()]
 
 
 def _settle(run: Running) -> None:
