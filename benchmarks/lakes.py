@@ -114,5 +114,5 @@ class _Strict:
     def table_failed(self, table: TableId, error: TailraceError) -> None:
         raise error
 
-    def table_followed(self, table: TableId, definition: Definition | None) -> None:
+    def table_followed(self, table: TableId, definition: Definition | None, version: int) -> None:
         pass

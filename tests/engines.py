@@ -36,9 +36,9 @@ def rows_in_both(spark: SparkSession, lake: Path, table: str, **options: Any) ->
     home = LakeHome(lake)
     with connect(is_private=True) as connection:
         while True:
-            standing = home.tables.load(), home.cuts.newest()
+            standing = home.tables.load(), home.cuts.newest(), home.vouched.load()
             found, other = (_outcome(session, lake, table, options) for session in (spark, connection))
-            if standing == (home.tables.load(), home.cuts.newest()):
+            if standing == (home.tables.load(), home.cuts.newest(), home.vouched.load()):
                 break
     assert other == found
     if isinstance(found, DefiniteError):

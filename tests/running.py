@@ -15,6 +15,7 @@ from tests.postgres import at_work, wait_until
 from tailrace.connector._fork_server import NAME
 from tailrace.connector.connector import Connector
 from tailrace.connector.events import Event, TableChanged
+from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
@@ -78,6 +79,13 @@ class Running:
         wanted = self.source.now().ordinal if ordinal is None else ordinal
         wait_until((self.lake / "_tailrace" / "log" / "head").exists, WAIT_SECONDS)
         wait_until(lambda: self.reader.refresh().ordinal >= wanted or self._has_ended(), WAIT_SECONDS)
+
+    def wait_for_live_reads(self) -> None:
+        """Until a live read shows all that is committed now."""
+        self.wait_for_log()
+        head = self.reader.position_of(self.reader.head.seq).ordinal
+        home = LakeHome(self.lake)
+        wait_until(lambda: home.vouched.load() >= head or self._has_ended(), WAIT_SECONDS)
 
     @cached_property
     def reader(self) -> LogReader:

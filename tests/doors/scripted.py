@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,8 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 from tests.doors import feed
-from tests.doors.history import History, Line, Row, append, from_json, read_lines
+from tests.doors.history import History, Line, Row, append, read_lines
 from tests.doors.scripted_capture import ScriptedCapture
+from tests.doors.scripted_chunks import CursorRange, KeyList, KeyRange, values_of
 from tests.doors.scripted_offsets import WORDS, ScriptedOffsets
 
 from tailrace.errors import DefiniteError, TransientError
@@ -48,53 +49,6 @@ from tailrace.source.offsets import OffsetWords
 
 BATCH_ROWS = 1000
 _TEXT = re.compile(r"@(\d+)")
-
-
-@dataclass(frozen=True)
-class KeyRange:
-    """The rows of a table with start <= key < stop; None is no bound."""
-
-    table: TableId
-    start: tuple[Any, ...] | None = None
-    stop: tuple[Any, ...] | None = None
-    condition: str | None = None
-
-    def holds(self, row: Row, schema: TableSchema) -> bool:
-        key = _values(row, schema.key, schema)
-        return (self.start is None or self.start <= key) and (self.stop is None or key < self.stop)
-
-
-@dataclass(frozen=True)
-class CursorRange:
-    """The rows after one cursor and up to another, by some columns; None is no bound. A cursor is JSON texts."""
-
-    table: TableId
-    order: tuple[str, ...]
-    after: Cursor | None = None
-    upto: Cursor | None = None
-    condition: str | None = None
-
-    def holds(self, row: Row, schema: TableSchema) -> bool:
-        values = _values(row, self.order, schema)
-        return (self.after is None or self._parsed(self.after, schema) < values) and (
-            self.upto is None or values <= self._parsed(self.upto, schema)
-        )
-
-    def _parsed(self, cursor: Cursor, schema: TableSchema) -> tuple[Any, ...]:
-        row = {name: json.loads(text) for name, text in zip(self.order, cursor, strict=True)}
-        return _values(row, self.order, schema)
-
-
-@dataclass(frozen=True)
-class KeyList:
-    """The rows that have one of some keys."""
-
-    table: TableId
-    keys: frozenset[tuple[Any, ...]]
-    condition: str | None = None
-
-    def holds(self, row: Row, schema: TableSchema) -> bool:
-        return _values(row, schema.key, schema) in self.keys
 
 
 class ScriptedSource:
@@ -156,8 +110,8 @@ class ScriptedSource:
         tables = self._history().tables
         return {table: tables[str(table)] for table in known if str(table) in tables}
 
-    def mark(self) -> None:
-        """A script cannot tell: the connector looks every time."""
+    def mark(self) -> str:
+        return repr([(each.tables, each.claims, sorted(map(sorted, each.sent.values()))) for each in [self._history()]])
 
     @staticmethod
     def renewed(definition: Definition) -> Definition:
@@ -174,6 +128,8 @@ class ScriptedSource:
                 return f"column {number} was {types[number]} and is now {type_}"
         return "it was rewritten" if (old["rewrites"], old["key"]) != (new["rewrites"], new["key"]) else None
 
+    is_same_shape = staticmethod(lambda old, new: old["version"] == new["version"])
+    is_gap = staticmethod(lambda _: False)
     why_part = staticmethod(lambda *_: None)
 
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
@@ -264,7 +220,7 @@ class ScriptedSource:
 
     def chunks(self, table: SourceTable, bytes_max: int) -> list[KeyRange]:
         rows = self._history().rows.get(str(table.table), {}) if table.schema.key else {}
-        weights = {_values(row, table.schema.key, table.schema): len(json.dumps(row)) for row in rows.values()}
+        weights = {values_of(row, table.schema.key, table.schema): len(json.dumps(row)) for row in rows.values()}
         bounds: list[tuple[Any, ...]] = []
         room = bytes_max
         for key in sorted(weights):
@@ -342,7 +298,7 @@ class ScriptedSource:
     def _cursors(self, point: SnapshotPoint, table: SourceTable, chunk: CursorRange) -> list[Cursor]:
         """Where each of the chunk's rows stands, in order."""
         rows = [row for row in self._rows(point, table.schema) if chunk.holds(row, table.schema)]
-        rows.sort(key=lambda row: _values(row, chunk.order, table.schema))
+        rows.sort(key=lambda row: values_of(row, chunk.order, table.schema))
         return [[json.dumps(row[name]) for name in chunk.order] for row in rows]
 
     @staticmethod
@@ -365,10 +321,6 @@ class ScriptedSource:
 
 def _matches(pattern: str, name: str) -> bool:
     return fnmatchcase(name if "." in pattern else name.partition(".")[2], pattern)
-
-
-def _values(row: Row, names: Sequence[str], schema: TableSchema) -> tuple[Any, ...]:
-    return tuple(from_json(row[name], schema.column(name).type) for name in names)
 
 
 def _order(table: SourceTable, order: Sequence[str]) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def test_the_ugly_database_is_copied_followed_and_never_silently_wrong(
             assert REFUSED[name] in reason
         execute(database, "changes.sql")
         kill_capture(settings.lake)
-        run.wait_for_log()
+        run.wait_for_live_reads()
         assert_equal(database, run.lake, published=False)
         execute(database, "definitions.sql")
         for table in ("public.rewritten", "public.parted", "public.every_value", "public.replaced", "public.by_index"):

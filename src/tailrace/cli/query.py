@@ -23,7 +23,6 @@ from rich.text import Text
 from tailrace.errors import DefiniteError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
-from tailrace.log.reader import LogReader
 from tailrace.read.cut import Cut, cut
 from tailrace.settings import LOCAL_SPARK, SparkSettings
 
@@ -75,9 +74,9 @@ def run_query(query: Query, *, follow: bool = False) -> None:
 
 def follow_cuts(query: Query, home: LakeHome, shown: Cut[Any], session: Any) -> None:
     """Answer at every cut after the one that is shown, until Ctrl-C."""
-    reader, seen = LogReader(home.log), None
+    seen = None
     while True:
-        standing = reader.refresh().seq, home.cuts.mark
+        standing = home.vouched.load(), home.cuts.mark
         if standing == seen:
             time.sleep(FOLLOW_SECONDS)
             continue

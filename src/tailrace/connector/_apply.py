@@ -51,8 +51,8 @@ class Listener(Protocol):
     def table_failed(self, table: TableId, error: TailraceError) -> None:
         """It had to leave."""
 
-    def table_followed(self, table: TableId, definition: Definition | None) -> None:
-        """It has the shape of this definition."""
+    def table_followed(self, table: TableId, definition: Definition | None, version: int) -> None:
+        """It has the shape of this definition, from a version on."""
 
 
 class Applier:
@@ -192,7 +192,7 @@ class Applier:
         if error is None:
             table.trouble = None
             if table.move is None:
-                self._listener.table_followed(table.table, table.definition)
+                self._listener.table_followed(table.table, table.definition, table.standing.version)
         elif isinstance(error, TransientError):
             table.trouble = after_failure(error, table.trouble)
             logger.warning("table tried again", extra={"table": str(table.table), "reason": error.message})

@@ -20,6 +20,8 @@ from tailrace.source.door import Claim, Prepared, SourceTable
 WAIT_SECONDS_MAX = 1.0
 WHOLE_SECONDS = 60.0
 """How often everything is looked at, though the source says that nothing is new."""
+URGENT_SECONDS = 0.2
+REST_FACTOR = 4
 _AT_REST = (TableState.LIVE, TableState.REMOVED)
 
 
@@ -41,9 +43,11 @@ class TableLook:
         self._book = book
         self._tell = tell
         self._waits = Waits(control, tell)
-        self._due = self._whole_due = 0.0
+        self._due = self._whole_due = self._urgent_due = 0.0
         self._seen: tuple[str, dict[TableId, TableRecord]] | None = None
         """The source's mark before the last look, and the book after it; None where another look may find more."""
+        self._mark: str | None = None
+        """The source's mark before the last look."""
         self._is_spared = False
         """The first look was not taken, because it would have found nothing new."""
         self._looked_at = 0.0
@@ -76,7 +80,7 @@ class TableLook:
         if mark is None or not left.has_look(self._conditions(mark)):
             return False
         self.position, self._looked_at, self._is_spared = position, left.looked_at, True
-        self._seen, self._whole_due = (mark, records), time.monotonic() + WHOLE_SECONDS
+        self._seen, self._mark, self._whole_due = (mark, records), mark, time.monotonic() + WHOLE_SECONDS
         self._due = time.monotonic() + self._settings.look_at_tables_seconds
         return True
 
@@ -101,7 +105,18 @@ class TableLook:
         about = [mark, dict(self._claim), chosen, dict(self._source.arguments), self._book.digest()]
         return hashlib.sha256(repr(about).encode()).hexdigest()
 
-    def is_due(self) -> bool:
+    @property
+    def found(self) -> tuple[bool, str | None]:
+        """Whether every live table is as its copy has it; and the source's mark that says so as long as it is the same,
+        if the source has one."""
+        is_settled = not any(self.moved(table) for table in self._book.of_state(TableState.LIVE))
+        return is_settled, self._mark
+
+    def is_due(self, *, is_urgent: bool = False) -> bool:
+        """`is_urgent`: the source's mark has moved, and readers wait for what a look says to it. One that costs much is
+        not taken all the time."""
+        if is_urgent and time.monotonic() >= self._urgent_due:
+            return True
         return time.monotonic() >= self._due or self._chooser.mark() != self._chosen_at or self.is_wanted
 
     def take_again(self, resume: SourcePosition | None) -> None:
@@ -115,10 +130,13 @@ class TableLook:
         if mark is not None and self._seen == (mark, self._book.records) and time.monotonic() < self._whole_due:
             self._due = time.monotonic() + self._settings.look_at_tables_seconds
             return
-        self._seen = None
+        self._seen, begun = None, time.monotonic()
         self._saw(mark, self._take_whole(resume))
+        took = time.monotonic() - begun
+        self._urgent_due = time.monotonic() + max(URGENT_SECONDS, REST_FACTOR * took)
 
     def _saw(self, mark: str | None, held_up: set[TableId]) -> None:
+        self._mark = mark
         if mark is not None and not held_up:
             self._seen = mark, self._book.records
             self._whole_due, self._looked_at = time.monotonic() + WHOLE_SECONDS, time.time()

@@ -37,6 +37,7 @@ from tailrace.connector._requests import take_requests
 from tailrace.connector._signals import SignalDesk
 from tailrace.connector._spark import lazy_spark, needs_spark
 from tailrace.connector._upkeep import Upkeep
+from tailrace.connector._vouching import Vouching
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import ConnectorState, Event
 from tailrace.connector.messages import messages_to
@@ -47,7 +48,6 @@ from tailrace.lake.left import Left
 from tailrace.log.adoption import adopt
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
-from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings
@@ -128,7 +128,8 @@ class Run:
         self._control.home = home
         stack.enter_context(messages_to(home.messages))
         self._rechecks.compare(home, identity)
-        self._book = TableBook(home, self._tell)
+        self._vouching = stack.enter_context(Vouching(home))
+        self._book = TableBook(home, self._vouching, source.is_same_shape, self._tell)
         settings = self._settings = take_up(home, source, self._book, settings)
         record = self._claim(home, dict(identity))
         self._source = source = source.claimed(record.claim)
@@ -158,6 +159,7 @@ class Run:
         self._orders = Orders(home, self._desk, self._book, self._copies, self._tell)
         self._upkeep = Upkeep(home, settings, self._applier)
         self._find_live()
+        self._vouching.begin(source, *self._look.found)
         self._tell_state()
 
     def _claim(self, home: LakeHome, identity: dict[str, str]) -> SourceRecord:
@@ -175,9 +177,9 @@ class Run:
         def look(record: SourceRecord) -> None:
             self._look = TableLook(chooser, record.claim, self._book, self._control, self._tell)
             if not self._look.is_still(self._left):
-                self._look.begin(self._resume())
+                self._look.begin(self._book.resume())
 
-        end = self._resume()
+        end = self._book.resume()
         try:
             self._rechecks.raise_gap()
             claim = self._source.require_continuity(record.claim, end)
@@ -218,7 +220,7 @@ class Run:
             self._hold()
         take_requests(self._home, self._control, self._book)
         self._orders.step(self._reader)
-        if self._look.is_due():
+        if self._look.is_due(is_urgent=self._vouching.wants_look):
             self._take_look()
         self._leave()
         if not self._look.is_wanted:
@@ -264,7 +266,7 @@ class Run:
         if time.monotonic() < self._look_due:
             return False
         try:
-            self._look.take_again(self._resume())
+            self._look.take_again(self._book.resume())
         except TransientError as error:
             self._look_due = time.monotonic() + RETRY_SECONDS
             self._pace.trouble(error)
@@ -272,6 +274,11 @@ class Run:
         self._pace.trouble(None)
         for table in self._applier.tables:
             self._move(table)
+        is_settled, mark = self._look.found
+        self._vouching.trust(is_settled, mark)
+        self._publish_due = (
+            self._publish_due if is_settled else -math.inf
+        )  # Live reads wait until tables have followed.
         return True
 
     def _move(self, table: TableId) -> None:
@@ -323,7 +330,10 @@ class Run:
         self._leave()
         cut = self._applier.advance(self._reader, self._applier.stops_at(self._reader, upto))
         self._publish_due = self._pace.next_publish(begun, is_behind=upto < head.seq)
+        # Tables that had to follow have done so, or have left.
+        self._vouching.trust(*self._look.found)
         if cut is not None:
+            self._vouching.published(cut)
             took_seconds = time.monotonic() - begun
             self._tell(events.CutPublished(cut, self._source.format(cut.position), took_seconds))
             self._make_live(cut)
@@ -354,8 +364,8 @@ class Run:
     def table_failed(self, table: TableId, error: TailraceError) -> None:
         self._book.set({table: failed(table, self._book[table], error)})
 
-    def table_followed(self, table: TableId, definition: Definition | None) -> None:
-        self._book.set({table: replace(self._book[table], definition=definition)})
+    def table_followed(self, table: TableId, definition: Definition | None, version: int) -> None:
+        self._book.follow(table, definition, version)
 
     def _acknowledge(self) -> None:
         """Let the log delete what no table and no live read needs any more."""
@@ -372,13 +382,6 @@ class Run:
                 # A disk that is full: nothing is deleted until it can be said.
                 self._reader.acknowledge(CONSUMER, lowest)
                 self._acknowledged = lowest
-
-    def _resume(self) -> SourcePosition | None:
-        """Where the log ends; None when nothing has been logged and no copy relies on what will be."""
-        log = self._home.log
-        ordinal = LogReader(log).head.ordinal if (log / "head").exists() else 0
-        has_copies = any(r.relation or r.state is TableState.SNAPSHOTTING for r in self._book.records.values())
-        return SourcePosition(ordinal) if ordinal or has_copies else None
 
     def _is_all_told(self) -> bool:
         """With `once`: signals hear what became of their tables. False if another one has asked for a copy."""

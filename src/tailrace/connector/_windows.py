@@ -326,7 +326,8 @@ class WindowCopy:
         await_log(reader, group.position, self._pause)
         upto = reader.seq_at(group.position.ordinal)
         missed = Unseen(self._unseen(reader, group.point.view, upto), group.point.is_exact)
-        position = reader.position_of(upto)
+        # Not where `upto` committed: what is done to a table before its changes are sent is in no logged transaction.
+        position = group.position
         failpoint("window.read")
         for table, error in group.failed.items():
             self._fail(read.tables[table][0], error)

@@ -47,6 +47,15 @@ class Cuts:
                 return found
         return None
 
+    def oldest(self) -> PublishedCut | None:
+        """The oldest cut that is kept."""
+        try:
+            with self._path.open("rb") as file:
+                line = file.readline()
+        except FileNotFoundError:
+            return None
+        return PublishedCut.from_json(line.decode()) if line.endswith(b"\n") else None
+
     def has(self, cut: PublishedCut) -> bool:
         """Whether a cut that was read earlier is still there."""
         try:

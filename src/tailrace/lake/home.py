@@ -13,6 +13,7 @@
     LAKE/_tailrace/notifications.jsonl  the steps of copies, the last ones
     LAKE/_tailrace/offsets.jsonl  edits of the offsets, each with who made it and what became of it
     LAKE/_tailrace/damaged/      what a crash left of a table's newest versions, kept for a person
+    LAKE/_tailrace/vouched       up to which commit the log can be laid over the tables
     LAKE/_tailrace/state.json    the connector's state
     LAKE/_tailrace/left.json     how the last run left the lake, if it ended in order
     LAKE/_tailrace/maintained    an empty file, as old as the last look for what can be deleted
@@ -45,6 +46,7 @@ from tailrace.lake.requests import Requests
 from tailrace.lake.signals import SignalBook
 from tailrace.lake.snapshots import SnapshotsFile
 from tailrace.lake.table_states import TableStates
+from tailrace.lake.vouched import VouchedFile
 from tailrace.model.table import TableId
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -79,6 +81,7 @@ class LakeHome:
         self.windows = self._own / "windows"
         self.maintained_file = self._own / "maintained"
         self.left = LeftFile(self._own / "left.json")
+        self.vouched = VouchedFile(self._own / "vouched")
         self.cuts = Cuts(self._own / "cuts.jsonl")
         self.tables = TableStates(self._own / "tables.json")
         self.choices = Choices(self._own / "choices.json")

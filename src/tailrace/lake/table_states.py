@@ -14,7 +14,7 @@ from typing import Any
 from tailrace.errors import DefiniteError
 from tailrace.lake.files import read_json, write_json
 from tailrace.model.table import TableId
-from tailrace.model.table_state import TableRecord, TableState
+from tailrace.model.table_state import Ended, TableRecord, TableState
 from tailrace.model.text_key import TextKey
 
 
@@ -46,4 +46,5 @@ class TableStates:
 def _record(fields: dict[str, Any]) -> TableRecord:
     text_key = fields.pop("text_key", None)
     found = TextKey.from_json(text_key) if text_key is not None else None
-    return TableRecord(TableState(fields.pop("state")), text_key=found, **fields)
+    ended = tuple(Ended(**each) for each in fields.pop("ended", ()))
+    return TableRecord(TableState(fields.pop("state")), text_key=found, ended=ended, **fields)

@@ -148,6 +148,15 @@ class LogReader:
             found.update(np.unique(lists[~list_owners(rows)[1]]).tolist())
         return found
 
+    def next_of(self, relation: int, seq: int) -> int | None:
+        """The first transaction from `seq` on that touched a table."""
+        for rows, lists in self.portions(seq - 1, self.head.seq):
+            owners, is_aborted = list_owners(rows)
+            found = owners[~is_aborted][lists[~is_aborted] == relation]
+            if len(found):
+                return int(rows["seq"][found[0]])
+        return None
+
     def bytes_between(self, after: int, upto: int) -> int:
         """About how much these transactions weigh in the log."""
         return sum(int(rows["bytes"].sum()) for rows, _ in self.portions(after, upto))

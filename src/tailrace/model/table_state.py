@@ -33,6 +33,19 @@ COPYING = (TableState.PENDING, TableState.SNAPSHOTTING, TableState.RESYNCING)
 
 
 @dataclass(frozen=True)
+class Ended:
+    """How far a copy of a table, or the shape that it had, can be read from the log. Stored."""
+
+    copy: int
+    upto: int
+    """An ordinal: no look vouches for what committed after it."""
+    version: int | None = None
+    """The lake's version from which on the copy has its next shape: the table took that at a commit after `upto`, and
+    which one is not known. None: the copy was given up."""
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
 class TableRecord:
     """What is known of one table. Stored."""
 
@@ -52,3 +65,5 @@ class TableRecord:
     definition: Mapping[str, Any] | None = field(default=None, repr=False)
     """The source's definition of the table under which its copy was begun, or to which it has followed since. None
     before."""
+    ended: tuple[Ended, ...] = ()
+    """Where earlier copies and shapes end, oldest first, as long as a cut that is kept may need it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -26,9 +26,11 @@ class Engine(Protocol[Frame]):
     errors: tuple[type[Exception], ...]
     """What it raises for a query that is wrong."""
 
-    def base_for(self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int) -> PublishedCut:
+    def base_for(
+        self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int, last_move: Callable[[], int]
+    ) -> PublishedCut:
         """Which cut to lay the changes up to `seq` over: the newest before it, or another that the lake keeps and that
-        gives the same rows."""
+        gives the same rows. After the ordinal of the `last_move`, no table has changed its shape."""
         ...
 
     def open(self, lake_format: LakeFormat, path: Path, version: int, *, keep: bool) -> Frame:

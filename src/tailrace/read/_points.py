@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -13,6 +14,8 @@ from tailrace.model.position import SourcePosition
 from tailrace.source.door import Source
 
 Point = SourcePosition | datetime
+VOUCH_SECONDS_MAX = 5.0
+VOUCH_TURN_SECONDS = 0.05
 
 
 def parse_point(text: str, source: type[Source]) -> Point:
@@ -31,18 +34,56 @@ def parse_point(text: str, source: type[Source]) -> Point:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def wanted_seq(reader: LogReader, point: Point | None, source: type[Source]) -> int:
-    """The last transaction that is meant; without a point, the newest."""
+def wanted_seq(home: LakeHome, reader: LogReader, point: Point | None, source: type[Source]) -> int:
+    """The last transaction that is meant; without a point, the newest that a look at the source has vouched for."""
     if point is None:
-        return reader.head.seq
+        return _vouched_seq(home, reader)
     if isinstance(point, datetime):
-        return reader.seq_at_time(int(point.timestamp() * 1_000_000))
-    if point.ordinal > reader.head.ordinal:
+        seq = reader.seq_at_time(int(point.timestamp() * 1_000_000))
+    elif point.ordinal > reader.head.ordinal:
         end = source.format(SourcePosition(reader.head.ordinal))
         raise DefiniteError(
             f"the log ends at {end}, before {source.format(point)}", "wait, or ask for an earlier point"
         )
-    return reader.seq_at(point.ordinal)
+    else:
+        seq = reader.seq_at(point.ordinal)
+    _require_no_gap(reader, seq, point, source)
+    _require_vouched(home, reader, seq, source)
+    return seq
+
+
+def _require_no_gap(reader: LogReader, seq: int, point: Point, source: type[Source]) -> None:
+    """A definite error for a point at which something may have been committed that was never logged."""
+    if not reader.oldest_seq <= seq < reader.head.seq or not source.is_gap(reader.position_of(seq + 1)):
+        return
+    before = reader.transactions(seq - 1, seq)
+    last = "commit_time_us" if isinstance(point, datetime) else "end_ordinal"
+    asked = int(point.timestamp() * 1_000_000) if isinstance(point, datetime) else point.ordinal
+    if asked > before.column(last)[0].as_py():
+        start, end = (source.format(reader.position_of(each)) for each in (seq, seq + 1))
+        message = f"what was committed between {start} and {end} is lost: no log has it"
+        raise DefiniteError(message, f"ask for {start}, or for {end} or later")
+
+
+def _vouched_seq(home: LakeHome, reader: LogReader) -> int:
+    """A cut vouches for itself."""
+    upto, newest = home.vouched.load(), home.cuts.newest()
+    reader.refresh()
+    return max(reader.seq_at(upto), min(newest.seq, reader.head.seq) if newest is not None else 0)
+
+
+def _require_vouched(home: LakeHome, reader: LogReader, seq: int, source: type[Source]) -> None:
+    """A definite error for a commit that no look has been taken after. A running connector looks many times a second:
+    it is given a moment."""
+    until = time.monotonic() + VOUCH_SECONDS_MAX
+    while (last := _vouched_seq(home, reader)) < seq:
+        if any(cut.seq == seq for cut in home.cuts.all()):
+            return
+        if home.holder() is None or time.monotonic() > until:
+            wanted, found = (source.format(reader.position_of(each)) for each in (seq, last))
+            message = f"the source's tables have been looked at up to {found} only, not yet up to {wanted}"
+            raise DefiniteError(message, f"let tailrace sync run, or ask for {found} or earlier")
+        time.sleep(VOUCH_TURN_SECONDS)
 
 
 def newest_base(home: LakeHome, seq: int | None, point: Point | None) -> PublishedCut | None:
@@ -58,14 +99,20 @@ def _is_at_or_before(cut: PublishedCut, point: Point | None) -> bool:
 
 
 def with_tables_that_left(home: LakeHome, base: PublishedCut) -> PublishedCut:
-    """With the tables of earlier cuts at the same commit: one that left there had its last good state there."""
+    """With the tables of earlier cuts at the same point: one that left there had its last good state there."""
     tables = dict(base.tables)
 
     def collect(cut: PublishedCut) -> bool:
-        if cut.seq == base.seq and cut.position <= base.position:
+        if cut.seq == base.seq and cut.position == base.position:
             for name, table in cut.tables.items():
                 tables.setdefault(name, table)
         return cut.seq < base.seq
 
     home.cuts.newest(collect)
     return replace(base, tables=tables)
+
+
+def last_move(home: LakeHome, base: PublishedCut) -> int:
+    """The ordinal after which every table of a cut has had the shape that it has there."""
+    ended = (each for record in home.tables.load().values() for each in record.ended)
+    return max((each.upto for each in ended if each.upto <= base.position.ordinal), default=-1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from tailrace.changes.shape import require_same
-from tailrace.changes.tail import Tail, read_tail
+from tailrace.changes.tail import Tail, read_tail, touched_shape
 from tailrace.errors import DefiniteError
 from tailrace.lake.door import LakeTable
 from tailrace.lake.formats import format_named
@@ -17,20 +17,33 @@ from tailrace.model.change import row_schema
 from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.exact import EXACT_TYPE, exact_of, lake_column, ours
 from tailrace.model.following import steps
+from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId
-from tailrace.model.table_state import TableRecord, TableState
+from tailrace.model.table_state import Ended, TableRecord, TableState
 from tailrace.read._engine import Engine, Frame
 from tailrace.read._layers import layers
+from tailrace.read._vouched import Reading, is_same, refusal
 from tailrace.source.kinds import source_class
 
 
 class CutTables(Mapping[str, Frame]):
     """Tables of an engine by `namespace.name`. One thread."""
 
-    def __init__(self, engine: Engine[Frame], home: LakeHome, reader: LogReader, base: PublishedCut, seq: int) -> None:
+    def __init__(
+        self,
+        engine: Engine[Frame],
+        home: LakeHome,
+        reader: LogReader,
+        base: PublishedCut,
+        seq: int,
+        *,
+        is_vouched: bool,
+    ) -> None:
+        """`is_vouched`: only what looks at the source have vouched for is shown. Otherwise the caller looks."""
         record = home.source()
         assert record is not None
         self._engine, self._home, self._reader, self._base, self._seq = engine, home, reader, base, seq
+        self._is_vouched = is_vouched
         self._source = source_class(record.kind)
         self._format = format_named(record.format)
         self._records = {str(table): (table, each) for table, each in home.tables.load().items()}
@@ -77,9 +90,14 @@ class CutTables(Mapping[str, Frame]):
         named = self._base.tables[name]
         path = self._home.table_path(table)
         stored = self._format.table(path)
-        self._require(stored, name, named)
+        relation = self._require(stored, name, named) or (record.relation if record.copy == named.copy else None)
         present = stored.columns(named.version) if self._base.seq < self._seq else []
-        tail = self._tail(table, record, named, present)
+        reading = self._reading(name, record)
+        if reading is not None and (void := reading.void()) is not None:
+            raise self._refusal(reading, void)
+        tail = self._tail(table, record, named, present, relation)
+        if reading is not None:
+            self._require_shape(reading, stored, present, tail, relation)
         frame = self._engine.open(self._format, path, named.version, keep=self._base.seq < self._seq)
         if tail is None:
             return frame
@@ -91,13 +109,48 @@ class CutTables(Mapping[str, Frame]):
         over = layers(tail.states, tail.schema, lambda keys: self._engine.rows_of(start, keys), name_of_exact)
         return self._engine.laid_over(start, over)
 
-    def _tail(self, table: TableId, record: TableRecord, named: CutTable, present: list[Column]) -> Tail | None:
+    def _reading(self, name: str, record: TableRecord) -> Reading | None:
+        """None for what a cut has, which is right as it is."""
+        if not self._is_vouched or self._base.seq >= self._seq:
+            return None
+        return Reading(name, record, self._base, self._reader.position_of(self._seq).ordinal)
+
+    def _refusal(self, reading: Reading, ended: Ended) -> DefiniteError:
+        return refusal(reading, ended, self._home.cuts, lambda each: self._source.format(SourcePosition(each)))
+
+    def _require_shape(
+        self, reading: Reading, stored: LakeTable, present: list[Column], tail: Tail | None, relation: int | None
+    ) -> None:
+        """A definite error unless the table is known to have had just these columns at the commit."""
+        at = list(tail.schema.columns) if tail is not None else present
+        move = reading.reshaped()
+        if move is None:
+            if tail is not None and steps(present, tail.schema):
+                raise self._refusal(reading, Ended(reading.named.copy, self._base.position.ordinal))
+            return
+        try:
+            after = stored.columns(move.version or 0)
+        except DefiniteError:
+            # Deleted, as no cut has it any more.
+            raise self._refusal(reading, move) from None
+        is_moved = is_same(at, after) and not (reading.is_before(move) and is_same(at, present))
+        if not is_moved and not (is_same(at, present) and self._is_next_alike(reading.name, relation, present)):
+            raise self._refusal(reading, move)
+
+    def _is_next_alike(self, name: str, relation: int | None, columns: list[Column]) -> bool:
+        """Whether the table's next change, at the commit or after it, still came with these columns."""
+        seq = self._reader.next_of(relation, self._seq) if relation is not None else None
+        if seq is None:
+            return False
+        shape = touched_shape(self._reader, self._records[name][0], (seq - 1, seq), self._source.decode, relation)
+        return shape is not None and all(is_same(each.schema.columns, columns) for each in shape.versions)
+
+    def _tail(
+        self, table: TableId, record: TableRecord, named: CutTable, present: list[Column], relation: int | None
+    ) -> Tail | None:
         """What is to be laid over the version that the cut names."""
-        # Another copy of the table may have another relation; then the newest one of that name counts.
-        is_same_copy = record.copy == named.copy
-        relation = record.relation if is_same_copy else None
         tail = read_tail(self._reader, table, (self._base.seq, self._seq), self._source.decode, relation, present)
-        if tail is not None and is_same_copy:
+        if tail is not None and record.copy == named.copy:
             require_same(tail.shape, record.definition, self._source.why_copy)
         return tail
 
@@ -115,13 +168,14 @@ class CutTables(Mapping[str, Frame]):
         kept = {needed.rename.get(name, name): name for name in names}
         return self._engine.shaped(frame, {name: kept.get(name) for name in shape.names}, shape)
 
-    def _require(self, stored: LakeTable, name: str, named: CutTable) -> None:
+    def _require(self, stored: LakeTable, name: str, named: CutTable) -> int | None:
         """A definite error unless the lake has the very version that the cut names. Where the lake no longer knows its
-        stamp, its number must do."""
+        stamp, its number must do. Returns the source's number for the table that it is of, if the stamp says it."""
         found = stored.version(named.version)
         if found is None or (found.stamp is not None and not found.stamp.is_of(named)):
             message = f"the version of table {name} that this cut names is gone from the lake"
             raise DefiniteError(message, "read a later cut; tailrace sync makes one", name)
+        return found.stamp.relation if found.stamp is not None else None
 
     def _missing(self, name: str, record: TableRecord) -> DefiniteError:
         """Why the cut does not have the table, and how to read what there is of it."""

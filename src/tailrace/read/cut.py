@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, overload
 
@@ -22,7 +23,7 @@ from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.read._engine import Engine, Frame, engine_of
-from tailrace.read._points import Point, newest_base, parse_point, wanted_seq, with_tables_that_left
+from tailrace.read._points import Point, last_move, newest_base, parse_point, wanted_seq, with_tables_that_left
 from tailrace.read._tables import CutTables
 from tailrace.read.names import TableNames
 from tailrace.source.door import Source
@@ -116,7 +117,7 @@ def cut(
     home, reader, source = _opened(lake)
     engine = engine_of(session)
     point = parse_point(as_of, source) if isinstance(as_of, str) else as_of
-    seq = None if published else wanted_seq(reader, point, source)
+    seq = None if published else wanted_seq(home, reader, point, source)
     base = newest_base(home, seq, point)
     if base is None:
         raise DefiniteError(
@@ -124,7 +125,7 @@ def cut(
             "wait until the snapshot is done" if as_of is None else "ask for a later point",
         )
     if seq is not None:
-        base = engine.base_for(reader, home.cuts, base, seq)
+        base = engine.base_for(reader, home.cuts, base, seq, partial(last_move, home, base))
     if point is not None and seq == base.seq:
         base = with_tables_that_left(home, base)
     found = _assemble(engine, home, reader, base, base.seq if seq is None else seq)
@@ -136,15 +137,15 @@ def cut(
 def cut_as_it_lies(session: Any, lake: str | Path, position: SourcePosition) -> Cut[Any]:
     """Exactly what a snapshot of the source at `position` shows. The log must have got there.
 
-    Each published version counts with what other writers have made of it since: it is what a plain reader of the table
-    finds, and what the next publish builds on.
+    The caller looks at the tables' definitions before and after. Each published version counts with what other writers
+    have made of it since: it is what a plain reader of the table finds, and what the next publish builds on.
     """
     home, reader, source = _opened(lake)
     seq = reader.seq_at(source.shown_up_to(position))
     base = home.cuts.newest(lambda cut: cut.seq <= seq and cut.position <= position)
     if base is None:
         raise DefiniteError(f"the lake has no cut as old as {source.format(position)}", "wait until a sync made one")
-    return _assemble(engine_of(session), home, reader, _with_other_writers(home, base), seq)
+    return _assemble(engine_of(session), home, reader, _with_other_writers(home, base), seq, is_vouched=False)
 
 
 def _opened(lake: str | Path) -> tuple[LakeHome, LogReader, type[Source]]:
@@ -185,7 +186,15 @@ def arrow(lake: str | Path, table: str, *, published: bool = False, as_of: str |
         return cut(connection, lake, published=published, as_of=as_of, register=False).tables[name].to_arrow_table()
 
 
-def _assemble(engine: Engine[Frame], home: LakeHome, reader: LogReader, base: PublishedCut, seq: int) -> Cut[Frame]:
+def _assemble(
+    engine: Engine[Frame],
+    home: LakeHome,
+    reader: LogReader,
+    base: PublishedCut,
+    seq: int,
+    *,
+    is_vouched: bool = True,
+) -> Cut[Frame]:
     record = home.source()
     assert record is not None
     source = source_class(record.kind)
@@ -196,5 +205,5 @@ def _assemble(engine: Engine[Frame], home: LakeHome, reader: LogReader, base: Pu
     if seq > base.seq:
         position = max(position, reader.position_of(seq))
     time = datetime.fromtimestamp(position.time_us / 1_000_000, UTC)
-    tables = CutTables(engine, home, reader, base, seq)
+    tables = CutTables(engine, home, reader, base, seq, is_vouched=is_vouched)
     return Cut(seq, position, source.format(position), time, tables, engine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +112,9 @@ class DuckDBEngine:
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
 
-    def base_for(self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int) -> PublishedCut:
+    def base_for(
+        self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int, last_move: Callable[[], int]
+    ) -> PublishedCut:
         """To open a version takes milliseconds."""
         return newest
 

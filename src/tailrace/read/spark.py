@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,9 @@ class SparkEngine:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def base_for(self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int) -> PublishedCut:
+    def base_for(
+        self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int, last_move: Callable[[], int]
+    ) -> PublishedCut:
         """The cut this session read last, while its tail is short and the lake keeps it; else the newest.
 
         Any published cut before `seq` with the same copies of the same tables gives the same rows. To open a version
@@ -55,6 +57,7 @@ class SparkEngine:
             used is not None
             and used.seq <= newest.seq
             and used.copies == newest.copies
+            and used.position.ordinal > last_move()
             and used.seq + 1 >= reader.oldest_seq
             and reader.bytes_between(used.seq, seq) <= TAIL_BYTES_MAX
             and (used == newest or cuts.has(used))

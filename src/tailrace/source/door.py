@@ -233,6 +233,12 @@ class Source(Protocol):
         ...
 
     @staticmethod
+    def is_gap(position: SourcePosition) -> bool:
+        """Whether a transaction that committed there stands for changes that the source has lost: what committed
+        between it and the transaction before is in no log. Pure."""
+        return False
+
+    @staticmethod
     def shown_up_to(position: SourcePosition) -> int:
         """A snapshot at `position` shows the transactions whose commit has at most this ordinal, and no other."""
         ...
@@ -276,7 +282,8 @@ class Source(Protocol):
 
     def mark(self) -> str | None:
         """Cheap: another text whenever `tables`, `describe`, `unsent`, `prepare` or `define` could have more to say
-        than when it was the same. What is committed before the call counts. None where the source cannot tell."""
+        than when it was the same. What is committed before the call counts. None where the source cannot tell: live
+        reads then go no further than the last cut."""
         return None
 
     @staticmethod
@@ -289,6 +296,12 @@ class Source(Protocol):
     def why_copy(old: Definition, new: Definition) -> str | None:
         """Why a copy made under `old`, with all changes since, may differ from a table that `new` is the definition
         of; None if it cannot. For a person. An older `new` says nothing. Pure."""
+        ...
+
+    @staticmethod
+    def is_same_shape(old: Definition, new: Definition) -> bool:
+        """Whether the table had the same columns, of the same names and types, from one definition to the other; none
+        was there for a moment only. Pure."""
         ...
 
     @staticmethod

@@ -195,6 +195,17 @@ class Judge:
                 return now is not None and there in (None, now) and now.has_values_of(before)
         return False
 
+    def is_unclear(self, table: str, number: int) -> bool:
+        """Whether a statement that sent nothing has changed the table's columns, and no change of the table has come
+        since: nobody can tell after which commit it was."""
+        entries = self.recorder.entries(table, number)
+        for (since, found), (_, before) in itertools.pairwise(entries):
+            if since in self._logged:
+                return False
+            if found is None or before is None or found.columns != before.columns:
+                return True
+        return False
+
     def count(self) -> Counter[str]:
         return Counter(each.verdict for each in self.judged)
 

@@ -92,7 +92,7 @@ def test_after_every_kind_of_change_a_live_read_equals_the_source_and_so_does_on
         published = LakeHome(run.lake).cuts.newest()
         for script in ROUNDS.values():
             execute(source, script)
-            run.wait_for_log()
+            run.wait_for_live_reads()
             assert_live(source, run.lake, TABLES)
         assert LakeHome(run.lake).cuts.newest() == published
     sync_once(replace(settings, once=True), source_of(source), spark)
@@ -121,7 +121,7 @@ def test_a_cut_can_be_read_as_of_any_commit_between_two_published_ones(
                 run.catch_up()
                 for number in numbers:
                     conn.execute("update wide set amount = %s where id = 1", (number,))
-                    run.wait_for_log()
+                    run.wait_for_live_reads()
                     seen.append(tailrace.cut(spark, run.lake).text)
     for number, text in enumerate(seen):
         cut = tailrace.cut(spark, settings.lake, as_of=text)

@@ -59,7 +59,7 @@ def test_a_lake_of_an_older_tailrace_continues_with_its_text_arrays_until_a_tabl
     with running(replace(settings, once=False, publish_every_seconds=3600), source) as run:
         run.catch_up()
         execute(database, "insert into t values (3, '{{1},{2}}', 'infinity'); update t set v = '{4,NULL}' where id = 1")
-        run.wait_for_log()
+        run.wait_for_live_reads()
         assert_live(database, run.lake, [TABLE])
     sync_once(settings, source)
     assert_equal(database, settings.lake, TABLE)

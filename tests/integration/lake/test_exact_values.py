@@ -117,7 +117,7 @@ def test_every_value_is_there_at_every_cut_and_the_column_comes_with_the_first_o
             run.catch_up()
             for _ in range(3):
                 writer.work(12)
-                run.wait_for_log()
+                run.wait_for_live_reads()
                 assert_live(source, run.lake, TABLES)
         sync_once(replace(settings, once=True), source_of(source))
         assert_published(source, settings.lake, TABLES)
@@ -147,7 +147,7 @@ def test_both_engines_executors_and_verify_see_what_columns_cannot_hold(
     with running(settings, source_of(source), spark) as run:
         run.catch_up()
         writer.work(30)
-        run.wait_for_log()
+        run.wait_for_live_reads()
         assert_live(source, run.lake, TABLES, spark)
         for engine in (None, spark):
             found = verify(source, run.lake, engine)

@@ -14,8 +14,10 @@ from tests.integration.lake.equality import assert_equal, execute
 from tests.integration.postgres.test_set_back import Server
 from tests.running import running, sync_once
 
-from tailrace.errors import GapError
+import tailrace
+from tailrace.errors import DefiniteError, GapError
 from tailrace.lake.home import LakeHome
+from tailrace.model.cut import PublishedCut
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.door import Claim
@@ -89,6 +91,42 @@ def test_a_running_connector_repairs_what_a_dropped_slot_and_a_dropped_publicati
         run.wait_for_state(TABLE, TableState.LIVE, copy=3)
         run.catch_up()
     assert_equal(database, settings.lake, TABLE)
+
+
+def test_a_repaired_gap_is_a_commit_of_its_own_and_older_commits_read_as_before(
+    database: str, settings: ConnectorSettings
+) -> None:
+    execute(database, MADE)
+    assert sync_once(settings, source_of(database)) == LIVE
+    execute(database, "insert into a values (100, 'logged')")
+    assert sync_once(settings, source_of(database)) == LIVE
+    before = LakeHome(settings.lake).cuts.newest()
+    assert before is not None
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute("delete from a where id = 100")
+        (lost,) = conn.execute("select pg_current_wal_insert_lsn()::text").fetchone() or ("",)
+        conn.execute("insert into a values (101, 'lost')")
+        slot = claim_of(settings)["slot"]
+        conn.execute("select pg_replication_slot_advance(%s, pg_current_wal_lsn())", [slot])
+    assert sync_once(replace(settings, snapshot_mode=SnapshotMode.WHEN_NEEDED), source_of(database)) == LIVE
+    assert_equal(database, settings.lake, TABLE)
+    after = LakeHome(settings.lake).cuts.newest()
+    assert after is not None
+    assert after.seq > before.seq
+    assert after.position > before.position
+    assert keys_at(settings.lake, before) == {*range(1, 51), 100}
+    assert keys_at(settings.lake, after) == {*range(1, 51), 101}
+    with pytest.raises(DefiniteError, match="is lost: no log has it"):
+        tailrace.arrow(settings.lake, TABLE, as_of=lost)
+    for script in ("select 1", "insert into a values (102, 'later')"):
+        execute(database, script)
+        assert sync_once(settings, source_of(database)) == LIVE, "the log continues after the gap"
+    assert_equal(database, settings.lake, TABLE)
+    assert keys_at(settings.lake, before) == {*range(1, 51), 100}
+
+
+def keys_at(lake: Path, cut: PublishedCut) -> set[int]:
+    return set(tailrace.arrow(lake, TABLE, as_of=cut.position).column("id").to_pylist())
 
 
 @pytest.fixture

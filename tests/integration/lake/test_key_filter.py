@@ -81,7 +81,7 @@ def test_a_live_read_is_the_source_whichever_way_the_keys_are_told(
     with running(settings, ScriptedSource(str(script.path)), spark) as run:
         run.catch_up()
         script.transaction(_changes())
-        run.wait_for_log()
+        run.wait_for_live_reads()
         for table in (ORDERS, PLACES, PAIRS):
             assert rows_in_both(spark, run.lake, table) == sorted(script.state(table), key=repr)
         with connect(is_private=True) as connection:

@@ -36,7 +36,7 @@ def lake(tmp_path: Path) -> Path:
         run.wait_for_state(LINES, TableState.LIVE)
         script.transaction([Update(ORDERS, (1,), {"note": "second"})])
         script.transaction([Update(LINES, (n,), {"note": "second" * 100}) for n in range(100)])
-        run.wait_for_log()
+        run.wait_for_live_reads()
     return lake
 
 

@@ -149,7 +149,7 @@ def test_spark_verify_and_the_change_feed_tell_them_apart(
     sync_once(settings, source_of(database), spark)
     execute(database, CHANGES + "update twins set \"Day\" = 'infinity' where id = 8")
     with running(replace(settings, once=False, publish_every_seconds=3600), source_of(database), spark) as run:
-        run.wait_for_log()
+        run.wait_for_live_reads()
         for published in (False, True):
             cut = tailrace.cut(spark, run.lake, published=published, register=False)
             assert_same_in_duckdb(cut, run.lake, list(TABLES), published=published)

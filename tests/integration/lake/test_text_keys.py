@@ -107,7 +107,7 @@ def test_a_stream_that_brings_such_a_key_has_its_table_copied_with_text_and_the_
     with running(replace(settings, once=False, publish_every_seconds=3600), source_of(database)) as run:
         run.catch_up()
         execute(database, "insert into days values ('0001-01-01 BC', 'g'); delete from hours where at = 'infinity'")
-        run.wait_for_log()
+        run.wait_for_live_reads()
         assert_live(database, run.lake, TABLES)
     execute(database, "alter table days add w int; insert into days values ('20000-01-01', 'h', 1)")
     sync_once(settings, source_of(database))
@@ -140,7 +140,7 @@ def test_a_live_read_of_such_a_key_says_so_until_its_table_is_copied(
     with running(replace(settings, once=False, publish_every_seconds=3600), source_of(database)) as run:
         run.wait_for_state(DAYS, TableState.LIVE)
         execute(database, ODD)
-        run.wait_for_log()
+        run.wait_for_live_reads()
         with pytest.raises(ResyncError, match=r"public\.days: column day is in the key and is text now"):
             tailrace.arrow(run.lake, DAYS)
         assert tailrace.arrow(run.lake, DAYS, published=True).num_rows == 2

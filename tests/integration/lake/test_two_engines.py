@@ -64,7 +64,7 @@ def copy(database: str, tmp_path: Path, spark: SparkSession) -> Iterator[Running
     with running(settings, source_of(database), spark) as run:
         run.catch_up()
         execute(database, CHANGES)
-        run.wait_for_log()
+        run.wait_for_live_reads()
         yield run
 
 

@@ -52,7 +52,7 @@ def test_cuts_that_are_open_while_a_table_is_copied_by_windows_stay_what_they_ar
     with running(settings, source, spark) as run, connect() as duckdb:
         run.catch_up()
         execute(database, "update orders set n = 1 where id % 2 = 0; delete from orders where id = 7")
-        run.wait_for_log()
+        run.wait_for_live_reads()
         expected = {number: int(number % 2 == 0) for number in range(1, 201) if number != 7}
         held = [tailrace.cut(session, run.lake, register=False) for session in (spark, duckdb) for _ in range(3)]
         read_before = [each.tables[ORDERS] for each in held[::3]]

@@ -145,7 +145,7 @@ def test_at_every_cut_each_row_is_there_as_often_as_in_the_source(
         execute(source, NO_MINUS)
         for _ in range(4):
             writer.work(10)
-            run.wait_for_log()
+            run.wait_for_live_reads()
             assert_live(source, run.lake, TABLES)
     writer.work(10)
     sync_once(replace(settings, once=True), source_of(source))
@@ -178,7 +178,7 @@ def test_columns_that_come_and_go_are_followed_and_another_type_or_a_key_copies_
                 "delete from plain where ctid in (select ctid from plain where id = 2 limit 3)",
             ):
                 execute(source, statement)
-                run.wait_for_log()
+                run.wait_for_live_reads()
             assert_live(source, run.lake, [PLAIN])
         sync_once(replace(settings, once=True), source_of(source))
         assert_published(source, settings.lake, [PLAIN])
@@ -204,7 +204,7 @@ def test_both_engines_executors_and_verify_count_equal_rows_and_drift_is_repaire
         run.catch_up()
         execute(source, NO_MINUS)
         writer.work(40)
-        run.wait_for_log()
+        run.wait_for_live_reads()
         assert_live(source, run.lake, TABLES, spark)
         for engine, tables in ((None, TABLES), (spark, (EVENTS, "public.zeros"))):
             found = verify(source, run.lake, engine, *tables)

@@ -25,6 +25,7 @@ from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
 from tailrace.source.postgres._announced import Announcing, describe_announced
 from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
+from tailrace.source.postgres._gap import append_gap
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import identify, require_identity
 from tailrace.source.postgres._inbox import Inbox
@@ -109,14 +110,17 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
         if not _flush(writer, control):
             return
         failpoint("capture.abandoned")
+        if _is_after_gap(stream, writer) and (confirmed := confirmed_lsn(catalog_conn, stream.slot)):
+            append_gap(writer, catalog_conn, stream.history, max(confirmed, stream.history.lsn(stream.skip_to)))
+            if not _flush(writer, control):
+                return
+            failpoint("capture.gap")
         require_wal(replace(identity, is_standby=was_standby), stream.history.lsn(writer.head.ordinal))
         known, begin = _known(stream, writer), _beginning(stream, writer)
-        if writer.head.ordinal != stream.history.gap_from:
-            end = stream.history.lsn(max(writer.head.ordinal, stream.skip_to))
-            confirmed = require_continuity(catalog_conn, stream.slot, end)
-            if max(confirmed, begin) <= known.last_commit_ordinal:
-                last = replace(writer.last_commit, ordinal=known.last_commit_ordinal)
-                known = replace(known, replay=Replay(last))
+        confirmed = require_continuity(catalog_conn, stream.slot, stream.history.lsn(writer.head.ordinal))
+        if max(confirmed, begin) <= known.last_commit_ordinal:
+            last = replace(writer.last_commit, ordinal=known.last_commit_ordinal)
+            known = replace(known, replay=Replay(last))
         _start_replication(conn, catalog_conn, stream, begin, holder)
         control.report("")
         how = Announcing(stream.publications, stream.text_columns, stream.history)
@@ -139,6 +143,12 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
                 writer.retain(control.keep_seconds)
         finally:
             receiver.stop()
+
+
+def _is_after_gap(stream: Stream, writer: LogWriter) -> bool:
+    """Whether nothing has been logged yet of what follows a gap, or what a person has skipped."""
+    end = writer.head.ordinal
+    return end > 0 and (end == stream.history.gap_from or end < stream.skip_to)
 
 
 def _beginning(stream: Stream, writer: LogWriter) -> Lsn:

@@ -135,9 +135,23 @@ class Definition:
         }
 
     @property
+    def shape(self) -> list[tuple[Any, ...]]:
+        """What the columns are called and what they are, those that were dropped included: one that was there between
+        two definitions is in the later."""
+        return [
+            (each.number, each.name, each.type, each.typmod, each.is_dropped, each.is_unsent)
+            for each in self.attributes
+        ]
+
+    @property
     def live(self) -> dict[int, Attribute]:
         """The columns there are, by number."""
         return {each.number: each for each in self.attributes if not each.is_dropped}
+
+
+def is_same_shape(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Of two definitions as JSON; see `Source.is_same_shape`."""
+    return Definition.from_json(old).shape == Definition.from_json(new).shape
 
 
 class Made(NamedTuple):

@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import psycopg
 import pyarrow as pa
 
@@ -55,7 +54,8 @@ from tailrace.source.postgres._claims import require_names, require_signals, req
 from tailrace.source.postgres._connection import IdleConnections, KeptConnection, explained, one_state, session
 from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._definition import Definition as DefinitionOf
-from tailrace.source.postgres._definition import dated_state, read_chosen, renewed, types_of
+from tailrace.source.postgres._definition import dated_state, is_same_shape, read_chosen, renewed, types_of
+from tailrace.source.postgres._gap import is_gap
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import Identity, reached_soon, require_streaming, wal_position
 from tailrace.source.postgres._lsn import Lsn
@@ -95,6 +95,9 @@ class PostgresSource(Source):
 
     kind: ClassVar[str] = "postgres"
     offset_words: ClassVar[OffsetWords] = WORDS
+    is_gap = staticmethod(is_gap)
+    is_same_shape = staticmethod(is_same_shape)
+    unseen = staticmethod(_views.unseen)
 
     def __init__(  # noqa: PLR0913, PLR0917  each is an option
         self,
@@ -333,10 +336,6 @@ class PostgresSource(Source):
 
     def view(self) -> View:
         return self._history.dated(self._kept.ask(_views.read_view))
-
-    @staticmethod
-    def unseen(view: View, transactions: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        return _views.unseen(view, transactions)
 
     def chunks(self, table: SourceTable, bytes_max: int) -> list[_chunks.BlockChunk]:
         with session(self._dsn) as conn:
