@@ -104,13 +104,45 @@ def test_text_without_an_encoding_is_copied_where_it_is_utf8_and_stops_its_table
             assert (error.table, "encoding" in (error.hint or "")) == ("public.odd", True)
 
 
-def test_a_name_that_is_not_utf8_is_said_to_be_so(encoded: Callable[[str], str]) -> None:
+def test_names_that_are_not_utf8_are_their_tables_trouble_and_the_hints_rename_them(
+    encoded: Callable[[str], str], tmp_path: Path
+) -> None:
+    dsn = encoded("SQL_ASCII")
+    source, fine = PostgresSource(dsn), TableId("public", "fine")
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(
+            b'create table fine (id int primary key); create table "gr\xf6\xdfe" (id int primary key);'
+            b'create schema "caf\xe9"; create table "caf\xe9".inside (id int primary key);'
+            b'create table odd (id int primary key, "stra\xdfe" int); create type "t\xfcr" as enum (\'a\');'
+            b'create table typed (id int primary key, v "t\xfcr")'
+        )
+        found = {str(each.table): each.problem for each in source.tables([], [])}
+        problems = {table: problem for table, problem in found.items() if problem is not None}
+        assert {table: problem.message for table, problem in problems.items()} == {
+            "caf\\xe9.inside": "the name of schema caf\\xe9 is not UTF-8",
+            "public.gr\\xf6\\xdfe": "the name of table public.gr\\xf6\\xdfe is not UTF-8",
+            "public.odd": "the name of column stra\\xdfe of table public.odd is not UTF-8",
+        }
+        assert {"public.fine", "public.typed"} < found.keys()
+        conn.execute("create publication everything for all tables")
+        source = PostgresSource(dsn, publication="everything")
+        write = b"insert into fine values (1); insert into \"gr\xf6\xdfe\" values (1); insert into typed values (1, 'a');"
+        write += b"insert into odd values (1, 1); insert into fine values (2)"
+        rows = streamed(source, tmp_path / "log", lambda: conn.execute(write), fine, TableId("public", "typed"))
+        assert rows == {"public.fine": [{"id": 1}, {"id": 2}], "public.typed": [{"id": 1, "v": "a"}]}
+        for number, problem in enumerate(problems.values()):
+            conn.execute((problem.hint or "").replace("new_name", f"renamed_{number}"))
+        assert [each.problem for each in source.tables([], [])] == [None] * 5
+
+
+def test_a_message_that_nobody_asked_for_may_have_any_prefix(encoded: Callable[[str], str], tmp_path: Path) -> None:
     dsn = encoded("SQL_ASCII")
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute(b'create table fine (id int primary key); create table "gr\xf6\xdfe" (id int primary key)')
-        with pytest.raises(DefiniteError, match="sent a name that is not UTF-8") as caught:
-            PostgresSource(dsn).tables([], [])
-        assert "rename" in (caught.value.hint or "")
+        conn.execute("create table t (id int primary key)")
+        emit = b"select pg_logical_emit_message(%s, E'caf\xe9', E'\xe9');"
+        write = emit % b"true" + b"insert into t values (1);" + emit % b"false" + b"insert into t values (2)"
+        rows = streamed(PostgresSource(dsn), tmp_path / "log", lambda: conn.execute(write), TableId("public", "t"))
+        assert rows == {"public.t": [{"id": 1}, {"id": 2}]}
 
 
 def test_a_value_that_the_server_cannot_convert_is_said_to_be_so(encoded: Callable[[str], str], tmp_path: Path) -> None:

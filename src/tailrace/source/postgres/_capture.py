@@ -24,7 +24,7 @@ from tailrace.log.writer import LogBlockedError, LogHeldError, LogWriter
 from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
 from tailrace.source.postgres._announced import Announcing, describe_announced
-from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
+from tailrace.source.postgres._connection import connect, connect_for_names, explained, take_text_as_it_is
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import identify, require_identity
 from tailrace.source.postgres._inbox import Inbox
@@ -98,7 +98,7 @@ def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
 
 def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: Holder) -> None:
     # A connection that streams takes no more commands, not even the commit that `with` would send.
-    with connect(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
+    with connect_for_names(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
         was_standby, identity = is_standby(catalog_conn), identify(conn)
         require_identity(writer.identity, identity)
         end = stream.history.lsn(writer.head.ordinal)

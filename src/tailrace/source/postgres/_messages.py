@@ -252,10 +252,8 @@ class _Reader:
         end = self._payload.find(b"\0", self._at)
         if end < 0:
             raise malformed(self._message)
-        try:
-            text = self._payload[self._at : end].decode("utf-8")
-        except UnicodeDecodeError:
-            raise malformed(self._message) from None
+        # A database without an encoding has names of any bytes. One that is not UTF-8 is no reason to stop the stream.
+        text = self._payload[self._at : end].decode("utf-8", "backslashreplace")
         self._at = end + 1
         return text
 
