@@ -135,7 +135,8 @@ class Run:
         self._left = home.left.take()
         chooser = Chooser(settings, source, home)
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
-        if is_for_executors(spark) and needs_spark(chooser.tables(), self._book.records, settings.chunk_bytes_max):
+        records = self._book.records
+        if is_for_executors(spark) and needs_spark(chooser.tables(records), records, settings.chunk_bytes_max):
             spark.start_soon()
         self._desk = SignalDesk(home, settings, source.decode)
         stack.callback(self._desk.close)

@@ -9,7 +9,7 @@ stored and given back, and a chunk is a value that is handed out and given back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -161,10 +161,14 @@ class Source(Protocol):
         arguments and the server, and returns it. Positions of this source are those of the claim from then on."""
         ...
 
-    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
+    def tables(
+        self, include: Sequence[str], exclude: Sequence[str], known: Collection[TableId] = ()
+    ) -> list[SourceTable]:
         """The tables that the patterns choose (none: all), by name, those with a problem included.
 
-        A definite error for a pattern that names nothing, and when nothing is chosen."""
+        A definite error for a pattern that names nothing, and when nothing is chosen. Where a lake has the `known`
+        tables, what a pattern named may be gone: then a pattern is an error only if it names none of them either, and
+        nothing need be chosen."""
         ...
 
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:

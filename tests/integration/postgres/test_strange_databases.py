@@ -126,8 +126,8 @@ def test_names_that_are_not_utf8_are_their_tables_trouble_and_the_hints_rename_t
         assert {"public.fine", "public.typed"} < found.keys()
         conn.execute("create publication everything for all tables")
         source = PostgresSource(dsn, publication="everything")
-        write = b"insert into fine values (1); insert into \"gr\xf6\xdfe\" values (1); insert into typed values (1, 'a');"
-        write += b"insert into odd values (1, 1); insert into fine values (2)"
+        write = b'insert into fine values (1); insert into "gr\xf6\xdfe" values (1);'
+        write += b"insert into typed values (1, 'a'); insert into odd values (1, 1); insert into fine values (2)"
         rows = streamed(source, tmp_path / "log", lambda: conn.execute(write), fine, TableId("public", "typed"))
         assert rows == {"public.fine": [{"id": 1}, {"id": 2}], "public.typed": [{"id": 1, "v": "a"}]}
         for number, problem in enumerate(problems.values()):

@@ -81,7 +81,7 @@ def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
 
 
 class UnreadableName(str):
-    """A name that is not UTF-8, with its odd bytes written out, `gr\\xf6\\xdfe`: to be shown, never to be used in SQL."""
+    """A name that is not UTF-8, with its odd bytes written out, `gr\\xf6\\xdfe`: to be shown, not to be used in SQL."""
 
     __slots__ = ()
 

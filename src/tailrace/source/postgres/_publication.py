@@ -178,7 +178,7 @@ def ensure_publication(
     missing = [table for table in tables if found is None or table not in found.tables]
     infos = {info.table: info for info in find_tables(conn, missing)}
     others = sorted((found.tables | found.partial) - set(tables)) if found is not None else []
-    # One that was renamed to what is not UTF-8 stays: no statement of ours can name it, and its changes are passed over.
+    # One that was renamed to what is not UTF-8 stays: no statement of ours can name it. Its changes are passed over.
     others = [each for each in others if not any(isinstance(n, UnreadableName) for n in (each.namespace, each.name))]
     done = Ensured(dropped=[] if kind.keeps_others else others)
     if done.dropped:

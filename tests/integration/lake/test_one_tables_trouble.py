@@ -1,0 +1,107 @@
+"""What is wrong with one table, or with what a person named, stops nothing else, and is told with a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.integration.lake.equality import assert_equal, execute
+from tests.running import sync_once
+
+from tailrace.connector.connector import Connector
+from tailrace.connector.events import SourcePrepared
+from tailrace.errors import DefiniteError
+from tailrace.lake.home import LakeHome
+from tailrace.model.table import TableId
+from tailrace.model.table_state import TableRecord, TableState
+from tailrace.settings import ConnectorSettings
+from tailrace.source.door import Source
+from tailrace.source.kinds import source_of
+
+A, B, C = "public.a", "public.b", "public.c"
+
+
+@pytest.fixture
+def source(database: str) -> str:
+    execute(database, "create table a (id int primary key, v int); create table b (like a including all)")
+    execute(database, "insert into a values (1, 1); insert into b values (1, 1)")
+    return database
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ConnectorSettings:
+    return ConnectorSettings(tmp_path / "lake", publish_every_seconds=0.01, look_at_tables_seconds=0.5, once=True)
+
+
+def record_of(lake: Path, table: str) -> TableRecord:
+    return LakeHome(lake).tables.load()[TableId.parse(table)]
+
+
+def told_by_a_run(settings: ConnectorSettings, source: Source) -> Sequence[str]:
+    """The lines about the source."""
+    lines: list[str] = []
+    connector = Connector(settings, source)
+    connector.subscribe(lambda event: lines.extend(event.done) if isinstance(event, SourcePrepared) else None)
+    connector.start()
+    assert connector.wait(120)
+    return lines
+
+
+@pytest.mark.parametrize("statement", ["drop table b", "alter table b rename to other"])
+def test_a_table_that_was_named_and_is_gone_stops_no_other_at_the_next_start(
+    source: str, settings: ConnectorSettings, statement: str
+) -> None:
+    settings = replace(settings, tables=[A, B])
+    assert sync_once(settings, source_of(source)) == {A: TableState.LIVE, B: TableState.LIVE}
+    execute(source, f"{statement}; update a set v = 2")
+    for value in (2, 3):
+        execute(source, f"update a set v = {value}")
+        assert sync_once(settings, source_of(source)) == {A: TableState.LIVE, B: TableState.ERRORED}
+        assert_equal(source, settings.lake, A)
+    assert record_of(settings.lake, B).reason == "table public.b is gone from the source"
+    assert record_of(settings.lake, B).hint == "leave it out with --exclude public.b"
+    left_out = replace(settings, exclude=[B])
+    assert sync_once(left_out, source_of(source)) == {A: TableState.LIVE, B: TableState.REMOVED}
+    misspelt = Connector(replace(settings, tables=[A, "public.bb"]), source_of(source))
+    misspelt.start()
+    with pytest.raises(DefiniteError, match=r"no table matches 'public\.bb'"):
+        misspelt.wait(60)
+
+
+def test_a_column_that_was_named_and_is_gone_stops_nothing_and_is_told(
+    source: str, settings: ConnectorSettings
+) -> None:
+    chosen = source_of(source, as_text=["public.b.v"])
+    assert sync_once(settings, chosen) == {A: TableState.LIVE, B: TableState.LIVE}
+    execute(
+        source, "alter table b drop v; insert into b values (2); insert into a values (2, 2); create table c (id int)"
+    )
+    execute(source, "alter table c add primary key (id)")
+    (line,) = [line for line in told_by_a_run(settings, chosen) if "no column" in line]
+    assert "no column matches 'public.b.v' any more, the others go on" in line
+    assert line.endswith("leave out --as-text public.b.v")
+    assert sync_once(settings, chosen) == dict.fromkeys((A, B, C), TableState.LIVE)
+    assert_equal(source, settings.lake, A, B, C)
+
+
+def test_every_reason_of_a_table_is_told_with_a_line_of_hint_for_each(source: str, settings: ConnectorSettings) -> None:
+    execute(source, "create table keyless (id int); create role reader login replication; grant select on a to reader")
+    try:
+        execute(source, "create publication given for table a, keyless")
+        problems = {str(each.table): each.problem for each in source_of(_as(source, "reader")).tables([], [])}
+        keyless = problems["public.keyless"]
+        assert keyless is not None
+        assert (
+            keyless.message == "table public.keyless has no primary key; user reader may not read table public.keyless"
+        )
+        first, second = (keyless.hint or "").splitlines()
+        assert first.startswith('alter table "public"."keyless" replica identity full')
+        assert second == 'grant select on "public"."keyless" to "reader";'
+    finally:
+        execute(source, "drop owned by reader; drop role reader")
+
+
+def _as(dsn: str, user: str) -> str:
+    return dsn.replace("postgres@", f"{user}@")
