@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from tailrace.connector.events import TableChanged
 from tailrace.lake.home import LakeHome
+from tailrace.log.reader import LogReader
+from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
 
@@ -33,6 +35,13 @@ class TableBook:
 
     def of_state(self, *states: TableState) -> list[TableId]:
         return [table for table, record in self._records.items() if record.state in states]
+
+    def resume(self) -> SourcePosition | None:
+        """Where the log ends; None when nothing has been logged and no copy relies on what will be."""
+        log = self._home.log
+        ordinal = LogReader(log).head.ordinal if (log / "head").exists() else 0
+        has_copies = any(r.relation or r.state is TableState.SNAPSHOTTING for r in self._records.values())
+        return SourcePosition(ordinal) if ordinal or has_copies else None
 
     def set(self, records: Mapping[TableId, TableRecord]) -> None:
         """Durable when this returns."""

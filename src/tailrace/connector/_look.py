@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 
+from tailrace.connector import _trouble
 from tailrace.connector._book import TableBook
 from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import HeldUpError, RunControl, Waits
@@ -161,9 +162,13 @@ class TableLook:
         another process holds up then is left for the next look."""
         try:
             waiting = self._waits if starting else self._waits.at_most(WAIT_SECONDS_MAX)
+            if starting and self._settings.once:
+                waiting = self._waits.at_most(_trouble.PATIENCE_SECONDS)
             guest = self._settings.is_guest
             prepared = self._source.prepare(self._claim, sorted(tables), resume, waiting, keeps_others=guest)
         except HeldUpError:
+            if starting:
+                raise
             return Prepared([], {}), unsent
         self._waits.over()
         if prepared.done:

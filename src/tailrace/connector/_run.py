@@ -28,6 +28,7 @@ from tailrace.connector._copying import Copies, HowToCopy
 from tailrace.connector._decisions import became_live, failed, is_live, resynced
 from tailrace.connector._edits import take_up
 from tailrace.connector._look import TableLook
+from tailrace.connector._once import CatchingUp, Patience
 from tailrace.connector._order import order_of
 from tailrace.connector._orders import Orders
 from tailrace.connector._pace import Pace
@@ -47,7 +48,6 @@ from tailrace.lake.left import Left
 from tailrace.log.adoption import adopt
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
-from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings
@@ -81,6 +81,7 @@ class Run:
         self._tell = tell
         self._given_spark = spark
         self._rechecks = Rechecks(settings.snapshot_mode)
+        self._patience = Patience(is_short=settings.once)
 
     def run(self) -> None:
         """Until told to stop, or with `once` until caught up. Raises what is not one table's error."""
@@ -89,17 +90,22 @@ class Run:
                 return self._run()
             except (GapError, MovedError) as error:
                 self._rechecks.take(error)
+            except OSError as error:
+                # A disk that is full when a run begins is waited for, as by one that runs.
+                self._tell(self._patience.bear_fault(error))
+                self._control.wait(RETRY_SECONDS)
+                if self._control.is_stopping:
+                    return None
 
     def _run(self) -> None:
         self._look_due = 0.0
         self._told_state: ConnectorState | None = None
         self._publish_due = -math.inf
         self._acknowledged = 0
-        self._target: int | None = None
-        self._final_seq: int | None = None
         with ExitStack() as stack, suppress(StopRequest):
             try:
                 self._open(stack)
+                self._pace.told = self._patience.told
                 with suppress(StopRequest):
                     while not self._step():
                         self._control.wait(POLL_SECONDS)
@@ -144,10 +150,11 @@ class Run:
         record = self._look_first(replace(record, identity=dict(identity)), chooser)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
+        self._catching_up = CatchingUp(source, self._capture)
         self._parts = LakeParts(spark, home, format_named(record.format), type(source))
         while not (home.log / "head").exists():
             self._capture.check()
-            self._pace.tell_trouble(None)
+            self._patience.bear(self._pace.tell_trouble(None))
             self._control.check()
             self._control.wait(POLL_SECONDS)
         self._reader = LogReader(home.log)
@@ -176,9 +183,9 @@ class Run:
         def look(record: SourceRecord) -> None:
             self._look = TableLook(chooser, record.claim, self._book, self._control, self._tell)
             if not self._look.is_still(self._left):
-                self._look.begin(self._resume())
+                self._look.begin(self._book.resume())
 
-        end = self._resume()
+        end = self._book.resume()
         try:
             self._rechecks.raise_gap()
             claim = self._source.require_continuity(record.claim, end)
@@ -238,7 +245,10 @@ class Run:
     def _check(self) -> None:
         """Raise what capture died of, or that we are to stop; tell what it struggles with."""
         self._capture.check()
-        self._pace.tell_trouble(self._copies, self._applier.trouble)
+        trouble = self._pace.tell_trouble(self._copies, self._applier.trouble)
+        # A log at its quota takes more as soon as what it has is published.
+        cut = self._applier.cut
+        self._patience.bear(trouble, (self._reader.head.ordinal, cut and cut.seq) if self._capture.report else None)
         self._control.check()
 
     def _hold(self) -> None:
@@ -265,7 +275,7 @@ class Run:
         if time.monotonic() < self._look_due:
             return False
         try:
-            self._look.take_again(self._resume())
+            self._look.take_again(self._book.resume())
         except TransientError as error:
             self._look_due = time.monotonic() + RETRY_SECONDS
             self._pace.trouble(error)
@@ -316,8 +326,8 @@ class Run:
             return
         begun = time.monotonic()
         upto = self._next_seq(head.seq)
-        if self._final_seq is not None:
-            upto = min(upto, self._final_seq)
+        if self._catching_up.final_seq is not None:
+            upto = min(upto, self._catching_up.final_seq)
         # Looked at after the last transaction of the batch: what was done to a whole table before it shows.
         if not self._take_look():
             return
@@ -350,7 +360,7 @@ class Run:
         if not self._settings.once:
             return time.monotonic() >= self._publish_due
         # Everything at once at the end, unless a log at its quota takes the rest only when what it has is published.
-        return self._final_seq is not None or self._capture.report is not None
+        return self._catching_up.final_seq is not None or self._capture.report is not None
 
     def table_failed(self, table: TableId, error: TailraceError) -> None:
         self._book.set({table: failed(table, self._book[table], error)})
@@ -374,13 +384,6 @@ class Run:
                 self._reader.acknowledge(CONSUMER, lowest)
                 self._acknowledged = lowest
 
-    def _resume(self) -> SourcePosition | None:
-        """Where the log ends; None when nothing has been logged and no copy relies on what will be."""
-        log = self._home.log
-        ordinal = LogReader(log).head.ordinal if (log / "head").exists() else 0
-        has_copies = any(r.relation or r.state is TableState.SNAPSHOTTING for r in self._book.records.values())
-        return SourcePosition(ordinal) if ordinal or has_copies else None
-
     def _is_all_told(self) -> bool:
         """With `once`: signals hear what became of their tables. False if another one has asked for a copy."""
         self._orders.step(self._reader)
@@ -388,13 +391,4 @@ class Run:
         return self._copies.is_idle and not self._orders.is_deciding
 
     def _is_caught_up(self) -> bool:
-        """With `once`: whether all that had been committed when the last copy was done is published."""
-        if not self._copies.is_idle:
-            self._target = self._final_seq = None
-            return False
-        if self._target is None:
-            self._target = self._source.now().ordinal
-        head = self._reader.refresh()
-        if self._final_seq is None and head.ordinal >= self._target:
-            self._final_seq = head.seq
-        return self._final_seq is not None and self._applier.is_level(self._final_seq, head.ordinal)
+        return self._catching_up.is_done(self._reader, self._copies, self._applier)

@@ -210,7 +210,8 @@ class Source(Protocol):
         """Append changes to the log until told to stop. Runs in a process of its own.
 
         Continues after every transaction that the log has, and drops what it has already, by the position of its
-        commit. Tells the source only of what is durable. Transient errors are reported and tried again."""
+        commit. Tells the source only of what is durable. Transient errors are reported and tried again. Says so
+        (`CaptureControl.prove`) when it is sure that the source has the log's last commit."""
         ...
 
     def offsets(self) -> SourceOffsets:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.integration.lake.equality import assert_equal, execute
 from tests.running import sync_once
 
+import tailrace
 from tailrace.connector.connector import Connector
 from tailrace.connector.events import SourcePrepared
 from tailrace.errors import DefiniteError
@@ -19,6 +21,7 @@ from tailrace.model.table_state import TableRecord, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Source
 from tailrace.source.kinds import source_of
+from tailrace.source.postgres._problems import GENERATED_SINCE
 
 A, B, C = "public.a", "public.b", "public.c"
 
@@ -101,6 +104,24 @@ def test_every_reason_of_a_table_is_told_with_a_line_of_hint_for_each(source: st
         assert second == 'grant select on "public"."keyless" to "reader";'
     finally:
         execute(source, "drop owned by reader; drop role reader")
+
+
+def test_a_read_says_so_where_every_table_is_in_error(database: str, settings: ConnectorSettings) -> None:
+    execute(database, "create table t (id int, v int generated always as (1) stored)")
+    with psycopg.connect(database) as conn:
+        has_generated = conn.info.server_version >= GENERATED_SINCE
+    assert sync_once(settings, source_of(database)) == {"public.t": TableState.ERRORED}
+    with pytest.raises(DefiniteError, match="every table is in error") as caught:
+        tailrace.arrow(settings.lake, "public.t")
+    assert "public.t: table public.t has no primary key" in caught.value.message
+    assert 'alter table "public"."t" replica identity full' in (caught.value.hint or "")
+    if has_generated:
+        execute(database, "alter table t replica identity full")
+        assert sync_once(settings, source_of(database)) == {"public.t": TableState.ERRORED}
+        hint = record_of(settings.lake, "public.t").hint or ""
+        assert "--generated-columns" in hint
+        assert "publish_generated_columns = stored" in hint
+        assert sync_once(settings, source_of(database, generated=True)) == {"public.t": TableState.LIVE}
 
 
 def _as(dsn: str, user: str) -> str:

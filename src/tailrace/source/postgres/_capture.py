@@ -131,6 +131,8 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
             partial(is_at_work, stream.dsn, conn.info.backend_pid),
         )
         receiver.start()
+        if encoder.is_continued:
+            control.prove()
         try:
             while not control.stopping.is_set():
                 _require_publications(catalog_conn, stream.publications)
@@ -189,6 +191,8 @@ def _write(inbox: Inbox, encoder: StreamEncoder, writer: LogWriter, control: Cap
         if not messages:
             continue
         batch = encoder.encode(messages)
+        if encoder.is_continued:
+            control.prove()
         if _moves(batch, writer):
             _append(writer, batch)
             failpoint("capture.appended")

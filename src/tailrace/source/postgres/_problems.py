@@ -38,7 +38,7 @@ def _together(found: Sequence[Problem]) -> Problem | None:
     if not found:
         return None
     hints = list(dict.fromkeys(problem.hint for problem in found if problem.hint))
-    return Problem("; ".join(problem.message for problem in found), "\n".join(hints) or None)
+    return Problem("; ".join(problem.message for problem in found), "\n".join(hints))
 
 
 def problems(info: TableInfo) -> list[Problem]:

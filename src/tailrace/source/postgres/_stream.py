@@ -105,6 +105,11 @@ class StreamEncoder:
         self._xid, self._is_streamed, self._is_skipped = 0, False, False
 
     @property
+    def is_continued(self) -> bool:
+        """Whether the server has sent again the last commit of the log, as far as it has to."""
+        return not self._replay.is_awaited
+
+    @property
     def has_open_streams(self) -> bool:
         """Whether a transaction is in the log of which the server has more to send."""
         return bool(self._streamed)
