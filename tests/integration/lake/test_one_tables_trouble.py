@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
+from demo.embedded import EmbeddedPostgres
 from tests.integration.lake.equality import assert_equal, execute
-from tests.running import sync_once
+from tests.running import running, sync_once
 
 import tailrace
 from tailrace.connector.connector import Connector
-from tailrace.connector.events import SourcePrepared
+from tailrace.connector.events import SourcePrepared, TableChanged
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
@@ -126,3 +127,90 @@ def test_a_read_says_so_where_every_table_is_in_error(database: str, settings: C
 
 def _as(dsn: str, user: str) -> str:
     return dsn.replace("postgres@", f"{user}@")
+
+
+@pytest.fixture
+def windows_1252(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """A database whose encoding has bytes that no other one has, so the server cannot send them."""
+    options = "encoding 'WIN1252' template template0 lc_collate 'C' lc_ctype 'C'"
+    with psycopg.connect(postgres.dsn(), autocommit=True) as conn:
+        conn.execute(f"create database in_1252 {options}")  # type: ignore[call-overload]
+    yield postgres.dsn("in_1252")
+    postgres.drop_database("in_1252")
+
+
+def spoil(dsn: str, *statements: bytes) -> None:
+    with psycopg.connect(dsn) as conn:
+        conn.execute("set client_encoding = 'WIN1252'")
+        for statement in statements:
+            conn.execute(statement)
+
+
+def test_a_value_that_the_server_cannot_send_is_stepped_over_and_has_its_table_copied_again(
+    windows_1252: str, settings: ConnectorSettings
+) -> None:
+    source = source_of(windows_1252)
+    for table in ("good", '"größe"', "beside"):
+        execute(windows_1252, f"create table {table} (id int primary key, v text)")
+    with running(replace(settings, once=False), source) as run:
+        run.catch_up()
+        insert, delete = b"insert into \"gr\xf6\xdfe\" values (1, E'\\x81')", b'delete from "gr\xf6\xdfe"'
+        spoil(windows_1252, insert, b"insert into beside values (1, 'in the same transaction')")
+        spoil(windows_1252, delete)
+        execute(windows_1252, "insert into good values (1, 'ä'); insert into \"größe\" values (2, 'ß')")
+        for table in ("public.größe", "public.beside"):
+            run.wait_for_state(table, TableState.LIVE, copy=2)
+        run.catch_up()
+        assert_equal(windows_1252, run.lake, "public.good", "public.größe", "public.beside")
+        records = run.connector.tables()
+        assert {str(table): record.copy for table, record in records.items()} == {
+            "public.beside": 2,
+            "public.good": 1,
+            "public.größe": 2,
+        }
+        (reason,) = {
+            event.record.reason
+            for event in run.events
+            if isinstance(event, TableChanged) and event.record.state is TableState.RESYNCING
+        }
+        assert "the server cannot send what the transaction at" in str(reason)
+        assert run.connector.status().trouble is None
+
+
+def test_a_value_that_the_server_cannot_send_and_that_stays_stops_its_table_alone(
+    windows_1252: str, settings: ConnectorSettings
+) -> None:
+    source = source_of(windows_1252)
+    execute(windows_1252, "create table good (id int primary key, v text); create table odd (like good including all)")
+    sync_once(settings, source)
+    spoil(windows_1252, b"insert into odd values (1, E'\\x81')")
+    execute(windows_1252, "insert into good values (1, 'ä')")
+    assert sync_once(settings, source) == {"public.good": TableState.LIVE, "public.odd": TableState.ERRORED}
+    assert_equal(windows_1252, settings.lake, "public.good")
+    assert "cannot read public.odd" in str(record_of(settings.lake, "public.odd").reason)
+    spoil(windows_1252, b"update odd set v = 'readable'")
+    execute(windows_1252, "insert into good values (2, 'ä')")
+    LakeHome(settings.lake).requests.ask_resync(TableId.parse("public.odd"))
+    assert set(sync_once(settings, source).values()) == {TableState.LIVE}
+    assert_equal(windows_1252, settings.lake, "public.good", "public.odd")
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_bytea_that_is_too_long_to_be_printed_stops_its_table_alone(
+    database: str, settings: ConnectorSettings, stays: bool
+) -> None:
+    execute(database, "create table good (id int primary key); create table big (id int primary key, b bytea)")
+    execute(database, "alter table big alter b set storage external")
+    source = source_of(database)
+    sync_once(settings, source)
+    execute(database, "insert into big select 1, convert_to(repeat('x', 600000000), 'UTF8')")
+    execute(database, "insert into good values (1)" + ("" if stays else "; delete from big"))
+    big = TableState.ERRORED if stays else TableState.LIVE
+    assert sync_once(settings, source) == {"public.big": big, "public.good": TableState.LIVE}
+    execute(database, "insert into good values (2)")
+    assert sync_once(settings, source) == {"public.big": big, "public.good": TableState.LIVE}
+    assert_equal(database, settings.lake, "public.good", *(() if stays else ("public.big",)))
+    if stays:
+        assert "invalid memory alloc request size" in str(record_of(settings.lake, "public.big").reason)
