@@ -17,7 +17,7 @@ from typing import Protocol
 from tailrace.connector._publishing import LiveTable, Move, named
 from tailrace.connector._trouble import after_failure
 from tailrace.connector.messages import join_owner
-from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
+from tailrace.errors import DamageError, DefiniteError, ResyncError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
 from tailrace.lake.home import LakeHome
@@ -240,7 +240,7 @@ class Applier:
             table.make_durable()
             failpoint("publish.durable")
         except Exception as error:
-            if is_spark_gone(error):
+            if is_spark_gone(error) or isinstance(error, DamageError):
                 raise
             if isinstance(error, TailraceError):
                 return error

@@ -25,7 +25,7 @@ from tailrace.connector._book import TableBook
 from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
-from tailrace.connector._decisions import became_live, failed, is_live, resynced
+from tailrace.connector._decisions import became_live, decide_without_log, failed, is_live, resynced
 from tailrace.connector._edits import take_up
 from tailrace.connector._look import TableLook
 from tailrace.connector._once import CatchingUp, Patience
@@ -185,6 +185,9 @@ class Run:
             if not self._look.is_still(self._left):
                 self._look.begin(self._book.resume())
 
+        if not (self._home.log / "head").exists():
+            # Copies begin only when there is a log. A new one would not tell what the old one had.
+            self._book.set(decide_without_log(self._book.records))
         end = self._book.resume()
         try:
             self._rechecks.raise_gap()

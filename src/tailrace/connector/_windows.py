@@ -31,7 +31,7 @@ from tailrace.connector._reading import (
     beside,
 )
 from tailrace.connector.messages import owned
-from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.errors import DamageError, DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import TableVersion
 from tailrace.log.reader import LogReader
@@ -355,11 +355,12 @@ class WindowCopy:
             each.grown.make_durable()
         except TransientError as error:
             self._begin_again(each, error)
-        except TailraceError as error:
-            self._fail(each, error)
         except Exception as error:
-            if is_spark_gone(error):
+            if is_spark_gone(error) or isinstance(error, DamageError):
                 raise
+            if isinstance(error, TailraceError):
+                self._fail(each, error)
+                return
             if isinstance(error, OSError):
                 # A disk that is full, most likely.
                 self._begin_again(each, TransientError(f"{table}: {error}", table=str(table)))

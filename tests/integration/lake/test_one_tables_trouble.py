@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +16,12 @@ from tests.running import running, sync_once
 
 import tailrace
 from tailrace.connector.connector import Connector
-from tailrace.connector.events import SourcePrepared, TableChanged
+from tailrace.connector.events import Event, SourcePrepared, TableChanged
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.door import Source
 from tailrace.source.kinds import source_of
 from tailrace.source.postgres._problems import GENERATED_SINCE
@@ -187,12 +189,72 @@ def test_a_value_that_the_server_cannot_send_and_that_stays_stops_its_table_alon
     execute(windows_1252, "insert into good values (1, 'ä')")
     assert sync_once(settings, source) == {"public.good": TableState.LIVE, "public.odd": TableState.ERRORED}
     assert_equal(windows_1252, settings.lake, "public.good")
-    assert "cannot read public.odd" in str(record_of(settings.lake, "public.odd").reason)
+    odd = record_of(settings.lake, "public.odd")
+    assert "cannot read public.odd" in str(odd.reason)
+    assert str(odd.hint).endswith(f"tailrace tables resync {settings.lake} public.odd")
     spoil(windows_1252, b"update odd set v = 'readable'")
     execute(windows_1252, "insert into good values (2, 'ä')")
     LakeHome(settings.lake).requests.ask_resync(TableId.parse("public.odd"))
     assert set(sync_once(settings, source).values()) == {TableState.LIVE}
     assert_equal(windows_1252, settings.lake, "public.good", "public.odd")
+
+
+def test_a_damaged_log_ends_every_start_alike_and_the_hint_puts_it_aside(
+    source: str, settings: ConnectorSettings
+) -> None:
+    sync_once(settings, source_of(source))
+    with running(replace(settings, once=False, publish_every_seconds=3600), source_of(source)) as run:
+        run.catch_up()
+        execute(source, "insert into a select n, n from generate_series(2, 999) n")
+        run.wait_for_log()
+    (segment,) = (settings.lake / "_tailrace" / "log").glob("*.arrows")
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    segment.write_bytes(content)
+    for _ in range(2):
+        connector = Connector(settings, source_of(source))
+        connector.start()
+        with pytest.raises(DefiniteError, match=r"log") as caught:
+            connector.wait(60)
+        assert {record.state for record in connector.tables().values()} == {TableState.LIVE}
+    _, _, aside = str(caught.value.hint).partition("copies every table again: ")
+    subprocess.run(aside, shell=True, check=True)
+    assert set(sync_once(settings, source_of(source)).values()) == {TableState.LIVE}
+    assert_equal(source, settings.lake, A, B)
+
+
+def test_a_log_that_is_gone_has_every_table_copied_again(source: str, settings: ConnectorSettings) -> None:
+    sync_once(settings, source_of(source))
+    with running(replace(settings, once=False, publish_every_seconds=3600), source_of(source)) as run:
+        run.catch_up()
+        execute(source, "insert into a values (2, 2)")
+        run.wait_for_log()
+    shutil.rmtree(settings.lake / "_tailrace" / "log")
+    assert set(sync_once(settings, source_of(source)).values()) == {TableState.LIVE}
+    assert_equal(source, settings.lake, A, B)
+    assert record_of(settings.lake, A).copy == 2
+
+
+def test_a_publication_that_is_gone_is_told_before_any_table_is_copied_again(
+    source: str, settings: ConnectorSettings
+) -> None:
+    execute(source, "create publication given for table a, b")
+    given = source_of(source, publication="given")
+    sync_once(settings, given)
+    execute(source, "drop publication given; update a set v = 7")
+    heard: list[Event] = []
+    connector = Connector(settings, given)
+    connector.subscribe(heard.append)
+    connector.start()
+    with pytest.raises(DefiniteError, match="publication given does not exist") as caught:
+        connector.wait(60)
+    assert not [event for event in heard if isinstance(event, TableChanged)]
+    assert str(caught.value.hint).startswith('create publication "given" for table')
+    execute(source, "create publication given for table a, b")
+    assert set(sync_once(replace(settings, snapshot_mode=SnapshotMode.WHEN_NEEDED), given).values()) == {
+        TableState.LIVE
+    }
+    assert_equal(source, settings.lake, A, B)
 
 
 @pytest.mark.proof

@@ -35,6 +35,7 @@ OUTPUT_SETTINGS = {
     "TimeZone": "UTC",
     "bytea_output": "hex",
     "lc_monetary": "C",
+    "quote_all_identifiers": "off",
     # A copy may take longer than the time limits an administrator sets for applications.
     "statement_timeout": "0",
     "lock_timeout": "0",
@@ -276,6 +277,10 @@ def explained(dsn: str) -> Iterator[None]:
             f"{describe(dsn)}: the server sent a name that is not UTF-8: {one_line(error)}",
             "rename the schema, table, column or type: alter … rename to …",
         ) from None
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        writable = "set default_transaction_read_only = off;"
+        hint = f"as the same user: {writable} alter role current_user {writable}"
+        raise DefiniteError(f"{describe(dsn)}: the server refuses: {one_line(error)}", hint) from None
     except psycopg.Error as error:
         raise DefiniteError(f"{describe(dsn)}: the server refuses: {one_line(error)}") from None
 

@@ -151,7 +151,10 @@ def publish(
 
 
 def sent_tables(conn: psycopg.Connection, claim: Claim, infos: Sequence[TableInfo]) -> set[TableId]:
-    """Those of the tables that the claim's publications send now."""
+    """Those of the tables that the claim's publications send now. A definite error without one that is not ours: to
+    make it again is for a person, and until then no table can be copied."""
+    if not claim["owns_publication"]:
+        require_publication(conn, claim["publication"])
     found = [find_publication(conn, each, inserts=n > 0) for n, each in enumerate(publications(claim))]
     sent = [each.tables if each is not None else frozenset[TableId]() for each in found]
     if found[0] is not None and not claim["owns_publication"]:
