@@ -164,6 +164,43 @@ def test_a_value_that_the_server_cannot_convert_is_said_to_be_so(encoded: Callab
         assert caught.value.table == "public.t"
 
 
+def test_names_among_values_are_printed_alike_however_the_database_quotes_them(
+    conn: psycopg.Connection, dsn: str, tmp_path: Path
+) -> None:
+    conn.execute("create table t (id int primary key, of regclass, kind regtype)")
+    source, table = PostgresSource(dsn), TableId("public", "t")
+    insert = "insert into t values (1, 'pg_class', 'int4')"
+    conn.execute(f"alter database {conn.info.dbname} set quote_all_identifiers = on")
+    try:
+        rows = streamed(source, tmp_path / "log", lambda: conn.execute(insert), table)
+        assert rows == copied(source, table) == {"public.t": [{"id": 1, "of": "pg_class", "kind": "integer"}]}
+    finally:
+        conn.execute(f"alter database {conn.info.dbname} reset quote_all_identifiers")
+
+
+def test_a_database_in_which_nothing_may_be_written_by_default_is_told_with_what_changes_that(
+    conn: psycopg.Connection, dsn: str
+) -> None:
+    conn.execute("create table t (id int primary key)")
+    conn.execute("create role modest login superuser")
+    conn.execute(f"alter database {conn.info.dbname} set default_transaction_read_only = on")
+    theirs = dsn.replace("postgres@", "modest@")
+    source, table = PostgresSource(theirs), TableId("public", "t")
+    try:
+        claim = source.claim(None)
+        with pytest.raises(DefiniteError, match="cannot execute CREATE PUBLICATION") as caught:
+            source.prepare(claim, [table], None)
+        _, _, statements = str(caught.value.hint).partition("as the same user: ")
+        with psycopg.connect(theirs, autocommit=True) as asked:
+            for statement in statements.split(";"):
+                asked.execute(statement)  # type: ignore[call-overload]
+        source = PostgresSource(theirs)
+        source.prepare(claim, [table], None)
+        source.drop(claim)
+    finally:
+        conn.execute(f"alter database {conn.info.dbname} reset default_transaction_read_only; drop role modest")
+
+
 LONGEST = "täbelle_" + "x" * 54
 """63 bytes in UTF-8, the most that a name can have."""
 
