@@ -140,12 +140,8 @@ class ScriptedSource:
         for pattern in include:
             if not any(_matches(pattern, name) for name in [*names, *map(str, known)]):
                 raise DefiniteError(f"no table matches '{pattern}'", f"the script has {', '.join(names)}")
-        chosen = [
-            name
-            for name in names
-            if (not include or any(_matches(pattern, name) for pattern in include))
-            and not any(_matches(pattern, name) for pattern in exclude)
-        ]
+        named = [name for name in names if not include or any(_matches(pattern, name) for pattern in include)]
+        chosen = [name for name in named if not any(_matches(pattern, name) for pattern in exclude)]
         if not chosen and not known:
             raise DefiniteError("no table is left to copy", "check the patterns")
         return [_described(history, name) for name in chosen]

@@ -40,7 +40,7 @@ class Patience:
         """The full disk that the run before ended with, if it did."""
 
     def bear(self, trouble: TroubleChanged | None, progress: Hashable = None) -> None:
-        """A transient error if the trouble has lasted too long. Another `progress` begins the time anew."""
+        """A transient error if the trouble has lasted too long. The time begins again with another `progress`."""
         now = time.monotonic()
         if trouble is None or trouble.message is None:
             if now - self._last > OVER_SECONDS:

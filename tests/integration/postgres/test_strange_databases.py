@@ -14,7 +14,7 @@ from tests.doors.capturing import logged_changes
 from tests.integration.postgres.capturing import Capture
 from tests.postgres import wait_until
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, ResyncError
 from tailrace.model.change import PREFIX
 from tailrace.model.table import TableId
 from tailrace.source.postgres.source import PostgresSource
@@ -145,23 +145,26 @@ def test_a_message_that_nobody_asked_for_may_have_any_prefix(encoded: Callable[[
         assert rows == {"public.t": [{"id": 1}, {"id": 2}]}
 
 
-def test_a_value_that_the_server_cannot_convert_is_said_to_be_so(encoded: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_transaction_with_a_value_that_the_server_cannot_convert_is_stepped_over_and_said_to_be_so(
+    encoded: Callable[[str], str], tmp_path: Path
+) -> None:
     dsn = encoded("WIN1252")
-    source, table = PostgresSource(dsn), TableId("public", "t")
+    source, fine, odd = PostgresSource(dsn), TableId("public", "fine"), TableId("public", "odd")
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute("create table t (id int primary key, v text)")
-        claim = source.claim(None)
-        source.prepare(claim, [table], None)
-        with Capture(source, claim, tmp_path / "log") as capture:
-            wait_until(lambda: capture.is_streaming)
-            conn.execute(r"set client_encoding = 'WIN1252'")
-            conn.execute(rb"insert into t values (1, E'\x81')")
-            wait_until(lambda: capture.has_ended)
-        assert capture.error is not None
-        assert capture.error.message.startswith("the server cannot send a value: ")
-        with pytest.raises(DefiniteError, match=r"cannot read public\.t: ") as caught:
-            copied(source, table)
-        assert caught.value.table == "public.t"
+        conn.execute("create table fine (id int primary key, v text); create table odd (like fine including all)")
+        conn.execute("set client_encoding = 'WIN1252'")
+
+        def write() -> None:
+            conn.execute(rb"insert into odd values (1, E'\x81')")
+            conn.execute(b"insert into fine values (1, '\xe4')")
+
+        with pytest.raises(ResyncError, match="the server cannot send what the transaction at") as caught:
+            streamed(source, tmp_path / "log", write, fine, odd)
+        assert caught.value.table == "public.odd"
+        assert [row["v"] for row in logged_changes(PostgresSource, tmp_path / "log", "public.fine")] == ["ä"]
+        with pytest.raises(DefiniteError, match=r"cannot read public\.odd: ") as in_copy:
+            copied(source, odd)
+        assert in_copy.value.table == "public.odd"
 
 
 def test_names_among_values_are_printed_alike_however_the_database_quotes_them(
