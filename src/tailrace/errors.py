@@ -56,6 +56,10 @@ class GapError(DefiniteError):
     """The source no longer has changes that the log lacks: every table has to be copied again."""
 
 
+class DamageError(DefiniteError):
+    """A file of the log is not what was written. It concerns every table, whichever one met it."""
+
+
 class MovedError(DefiniteError):
     """The source is not where it was when the run began, and nothing is lost: a run that begins again continues."""
 

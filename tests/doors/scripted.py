@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -86,19 +86,17 @@ class ScriptedSource:
             raise DefiniteError(f"{self._path} is another server than the one claimed", "check the path")
         return stored
 
-    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
+    def tables(
+        self, include: Sequence[str], exclude: Sequence[str], known: Collection[TableId] = ()
+    ) -> list[SourceTable]:
         history = self._history()
         names = sorted(history.tables)
         for pattern in include:
-            if not any(_matches(pattern, name) for name in names):
+            if not any(_matches(pattern, name) for name in [*names, *map(str, known)]):
                 raise DefiniteError(f"no table matches '{pattern}'", f"the script has {', '.join(names)}")
-        chosen = [
-            name
-            for name in names
-            if (not include or any(_matches(pattern, name) for pattern in include))
-            and not any(_matches(pattern, name) for pattern in exclude)
-        ]
-        if not chosen:
+        named = [name for name in names if not include or any(_matches(pattern, name) for pattern in include)]
+        chosen = [name for name in named if not any(_matches(pattern, name) for pattern in exclude)]
+        if not chosen and not known:
             raise DefiniteError("no table is left to copy", "check the patterns")
         return [_described(history, name) for name in chosen]
 

@@ -59,6 +59,7 @@ class ScriptedCapture:
                     self._write([feed.keepalive()])
                 if not is_reported:
                     control.report("")
+                    control.prove()
                     is_reported = True
             self._retain()
             control.stopping.wait(POLL_SECONDS)

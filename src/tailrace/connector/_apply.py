@@ -17,7 +17,7 @@ from typing import Protocol
 from tailrace.connector._publishing import LiveTable, Move, named
 from tailrace.connector._trouble import after_failure
 from tailrace.connector.messages import join_owner
-from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
+from tailrace.errors import DamageError, DefiniteError, ResyncError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
 from tailrace.lake.home import LakeHome
@@ -227,6 +227,14 @@ class Applier:
         """Let a live table follow to another shape once it has everything before `position`."""
         self._tables[table].move = Move(schema, position)
 
+    def next_seq(self, reader: LogReader, bytes_max: int) -> int:
+        """How far the next batch goes. Tables that no cut has yet come first: as far as the one that has most, so that
+        they can be read at once and the tail waits."""
+        tables = [table for table in self._tables.values() if not table.is_stuck]
+        if any(not table.in_cuts for table in tables):
+            return max(table.seq for table in tables)
+        return reader.last_within(min(table.seq for table in tables), bytes_max) if tables else reader.head.seq
+
     def stops_at(self, reader: LogReader, upto: int) -> int:
         """How far a batch may go: tables that are to follow do so between two transactions. None waits for a table that
         is stuck."""
@@ -240,7 +248,7 @@ class Applier:
             table.make_durable()
             failpoint("publish.durable")
         except Exception as error:
-            if is_spark_gone(error):
+            if is_spark_gone(error) or isinstance(error, DamageError):
                 raise
             if isinstance(error, TailraceError):
                 return error

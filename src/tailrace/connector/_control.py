@@ -87,7 +87,9 @@ class Waits:
         def wait(problem: Problem | None) -> None:
             self(problem)
             if time.monotonic() > deadline:
-                raise HeldUpError(problem.message if problem else "the source does not answer")
+                raise HeldUpError(
+                    problem.message if problem else "the source does not answer", problem.hint if problem else None
+                )
 
         return wait
 

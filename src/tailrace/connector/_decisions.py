@@ -96,6 +96,15 @@ def decide_unsent(records: Records, unsent: Collection[TableId]) -> dict[TableId
     }
 
 
+def decide_without_log(records: Records) -> dict[TableId, TableRecord]:
+    """Where the log that tables followed is gone: what it had and the lake lacks is lost, so they are copied again."""
+    return {
+        table: resynced(record, "the log that it followed is gone")
+        for table, record in records.items()
+        if record.state in (TableState.LIVE, TableState.SNAPSHOTTING, TableState.RESYNCING)
+    }
+
+
 def _decide_absent(table: TableId, record: TableRecord, *, is_gone: bool) -> TableRecord:
     if record.state is TableState.REMOVED:
         return record

@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 
+from tailrace.connector import _trouble
 from tailrace.connector._book import TableBook
 from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import HeldUpError, RunControl, Waits
@@ -66,7 +67,11 @@ class TableLook:
     def begin(self, resume: SourcePosition | None) -> None:
         """The first look, at the start."""
         mark, self._chosen_at = self._source.mark(), self._chooser.mark()
-        held_up = self.take(self._chooser.tables(), resume, starting=True)
+        chosen = self._chooser.tables(self._book.records)
+        if self._chooser.passed_over is not None:
+            error = self._chooser.passed_over
+            self._tell(SourcePrepared([f"{error.message} any more, the others go on: {error.hint}"]))
+        held_up = self.take(chosen, resume, starting=True)
         self._saw(mark, held_up)
 
     def is_still(self, left: Left | None) -> bool:
@@ -143,9 +148,7 @@ class TableLook:
 
     def _take_whole(self, resume: SourcePosition | None) -> set[TableId]:
         self._chosen_at = self._chooser.mark()
-        known = [table for table, record in self._book.records.items() if record.state is not TableState.REMOVED]
-        chosen = self._chooser.tables(known)
-        return self.take(chosen, resume, starting=False)
+        return self.take(self._chooser.tables(self._book.records, starting=False), resume, starting=False)
 
     def take(self, chosen: Sequence[SourceTable], resume: SourcePosition | None, *, starting: bool) -> set[TableId]:
         """Bring the book up to date with what the source says, and the source with what is chosen. Returns the tables
@@ -154,7 +157,7 @@ class TableLook:
         self.rows_estimated = {each.table: each.rows_estimated for each in chosen}
         self.bytes_estimated = {each.table: each.rows_estimated * (each.row_bytes_estimated or 0) for each in chosen}
         absent = [t for t, r in self._book.records.items() if t not in names and r.state is not TableState.REMOVED]
-        gone = set(absent) - set(self._source.describe(absent)) if absent else set()
+        gone = set(self._chooser.wanted(absent)) - set(self._source.describe(absent)) if absent else set()
         sendable = {each.table for each in chosen if each.problem is None}
         unsent = self._source.unsent(self._claim, list(sendable))
         # Written down before the source is changed: afterwards nothing would show the gap.
@@ -177,9 +180,13 @@ class TableLook:
         another process holds up then is left for the next look."""
         try:
             waiting = self._waits if starting else self._waits.at_most(WAIT_SECONDS_MAX)
+            if starting and self._settings.once:
+                waiting = self._waits.at_most(_trouble.PATIENCE_SECONDS)
             guest = self._settings.is_guest
             prepared = self._source.prepare(self._claim, sorted(tables), resume, waiting, keeps_others=guest)
         except HeldUpError:
+            if starting:
+                raise
             return Prepared([], {}), unsent
         self._waits.over()
         if prepared.done:

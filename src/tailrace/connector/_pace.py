@@ -32,7 +32,8 @@ class Pace:
         self._shown_at = 0.0
         self._position = 0
         self._look_trouble: TailraceError | None = None
-        self._told: TroubleChanged | None = None
+        self.told: TroubleChanged | None = None
+        """What is in the way at present, as it was told."""
         self._heard = time.monotonic()
         """When capture last had nothing to complain of."""
 
@@ -40,8 +41,8 @@ class Pace:
         """What a look at the tables struggles with."""
         self._look_trouble = error
 
-    def tell_trouble(self, copies: Copies | None, publishing: TailraceError | None = None) -> None:
-        """Tell what capture, copying or publishing struggles with or waits for, when that has changed."""
+    def tell_trouble(self, copies: Copies | None, publishing: TailraceError | None = None) -> TroubleChanged | None:
+        """What capture, copying or publishing struggles with or waits for; told when that has changed."""
         report, wait = self._capture.report, copies.waits_for if copies else None
         copying = self._look_trouble or publishing or (copies.trouble if copies else None)
         now = None
@@ -51,9 +52,10 @@ class Pace:
             now = TroubleChanged(wait.message, wait.hint)
         elif copying is not None:
             now = TroubleChanged(copying.message, copying.hint)
-        if now != self._told:
-            self._told = now
+        if now != self.told:
+            self.told = now
             self._tell(now or TroubleChanged(None))
+        return now
 
     def next_publish(self, begun: float, *, is_behind: bool) -> float:
         """When the next publish is due, after one that has just ended."""

@@ -25,9 +25,10 @@ from tailrace.connector._book import TableBook
 from tailrace.connector._choosing import Chooser
 from tailrace.connector._control import RunControl, StopRequest
 from tailrace.connector._copying import Copies, HowToCopy
-from tailrace.connector._decisions import became_live, failed, is_live, resynced
+from tailrace.connector._decisions import became_live, decide_without_log, failed, is_live, resynced
 from tailrace.connector._edits import take_up
 from tailrace.connector._look import TableLook
+from tailrace.connector._once import CatchingUp, Patience
 from tailrace.connector._order import order_of
 from tailrace.connector._orders import Orders
 from tailrace.connector._pace import Pace
@@ -35,7 +36,7 @@ from tailrace.connector._preflight import require_ready
 from tailrace.connector._rechecks import Rechecks
 from tailrace.connector._requests import take_requests
 from tailrace.connector._signals import SignalDesk
-from tailrace.connector._spark import lazy_spark, needs_spark
+from tailrace.connector._spark import lazy_spark, start_early
 from tailrace.connector._upkeep import Upkeep
 from tailrace.connector._vouching import Vouching
 from tailrace.connector.capture import CaptureProcess
@@ -54,7 +55,6 @@ from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source
 from tailrace.source.kinds import path_of
 from tailrace.spark.session import LazySession, require_startable
-from tailrace.spark.sharing import is_for_executors
 
 CONSUMER = "lake"
 POLL_SECONDS = 0.05
@@ -81,6 +81,7 @@ class Run:
         self._tell = tell
         self._given_spark = spark
         self._rechecks = Rechecks(settings.snapshot_mode)
+        self._patience = Patience(is_short=settings.once)
 
     def run(self) -> None:
         """Until told to stop, or with `once` until caught up. Raises what is not one table's error."""
@@ -89,17 +90,22 @@ class Run:
                 return self._run()
             except (GapError, MovedError) as error:
                 self._rechecks.take(error)
+            except OSError as error:
+                # A disk that is full when a run begins is waited for, as by one that runs.
+                self._tell(self._patience.bear_fault(error))
+                self._control.wait(RETRY_SECONDS)
+                if self._control.is_stopping:
+                    return None
 
     def _run(self) -> None:
         self._look_due = 0.0
         self._told_state: ConnectorState | None = None
         self._publish_due = -math.inf
         self._acknowledged = 0
-        self._target: int | None = None
-        self._final_seq: int | None = None
         with ExitStack() as stack, suppress(StopRequest):
             try:
                 self._open(stack)
+                self._pace.told = self._patience.told
                 with suppress(StopRequest):
                     while not self._step():
                         self._control.wait(POLL_SECONDS)
@@ -136,18 +142,18 @@ class Run:
         self._left = home.left.take()
         chooser = Chooser(settings, source, home)
         spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
-        if is_for_executors(spark) and needs_spark(chooser.tables(), self._book.records, settings.chunk_bytes_max):
-            spark.start_soon()
+        start_early(spark, chooser, self._book.records)
         self._desk = SignalDesk(home, settings, source.decode)
         stack.callback(self._desk.close)
         self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
         record = self._look_first(replace(record, identity=dict(identity)), chooser)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
         self._pace = Pace(settings, source, self._capture, self._tell)
+        self._catching_up = CatchingUp(source, self._capture)
         self._parts = LakeParts(spark, home, format_named(record.format), type(source))
         while not (home.log / "head").exists():
             self._capture.check()
-            self._pace.tell_trouble(None)
+            self._patience.bear(self._pace.tell_trouble(None))
             self._control.check()
             self._control.wait(POLL_SECONDS)
         self._reader = LogReader(home.log)
@@ -179,6 +185,9 @@ class Run:
             if not self._look.is_still(self._left):
                 self._look.begin(self._book.resume())
 
+        if not (self._home.log / "head").exists():
+            # Copies begin only when there is a log. A new one would not tell what the old one had.
+            self._book.set(decide_without_log(self._book.records))
         end = self._book.resume()
         try:
             self._rechecks.raise_gap()
@@ -239,7 +248,10 @@ class Run:
     def _check(self) -> None:
         """Raise what capture died of, or that we are to stop; tell what it struggles with."""
         self._capture.check()
-        self._pace.tell_trouble(self._copies, self._applier.trouble)
+        trouble = self._pace.tell_trouble(self._copies, self._applier.trouble)
+        # A log at its quota takes more as soon as what it has is published.
+        cut = self._applier.cut
+        self._patience.bear(trouble, (self._reader.head.ordinal, cut and cut.seq) if self._capture.report else None)
         self._control.check()
 
     def _hold(self) -> None:
@@ -321,9 +333,9 @@ class Run:
         if self._applier.is_level(head.seq, head.ordinal) or not self._is_due_to_publish():
             return
         begun = time.monotonic()
-        upto = self._next_seq(head.seq)
-        if self._final_seq is not None:
-            upto = min(upto, self._final_seq)
+        upto = self._applier.next_seq(self._reader, self._settings.batch_bytes_max)
+        if self._catching_up.final_seq is not None:
+            upto = min(upto, self._catching_up.final_seq)
         # Looked at after the last transaction of the batch: what was done to a whole table before it shows.
         if not self._take_look():
             return
@@ -338,16 +350,6 @@ class Run:
             self._tell(events.CutPublished(cut, self._source.format(cut.position), took_seconds))
             self._make_live(cut)
 
-    def _next_seq(self, head_seq: int) -> int:
-        """How far the next batch goes. Tables that no cut has yet come first: as far as the one that has most, so that
-        they can be read at once and the tail waits."""
-        tables = [table for table in self._applier.tables.values() if not table.is_stuck]
-        if any(not table.in_cuts for table in tables):
-            return max(table.seq for table in tables)
-        if not tables:
-            return head_seq
-        return self._reader.last_within(min(table.seq for table in tables), self._settings.batch_bytes_max)
-
     def _make_live(self, cut: PublishedCut) -> None:
         """Tables whose first cut this is."""
         live = [each for each in self._applier.tables.values() if str(each.table) in cut.tables]
@@ -359,7 +361,7 @@ class Run:
         if not self._settings.once:
             return time.monotonic() >= self._publish_due
         # Everything at once at the end, unless a log at its quota takes the rest only when what it has is published.
-        return self._final_seq is not None or self._capture.report is not None
+        return self._catching_up.final_seq is not None or self._capture.report is not None
 
     def table_failed(self, table: TableId, error: TailraceError) -> None:
         self._book.set({table: failed(table, self._book[table], error)})
@@ -390,13 +392,4 @@ class Run:
         return self._copies.is_idle and not self._orders.is_deciding
 
     def _is_caught_up(self) -> bool:
-        """With `once`: whether all that had been committed when the last copy was done is published."""
-        if not self._copies.is_idle:
-            self._target = self._final_seq = None
-            return False
-        if self._target is None:
-            self._target = self._source.now().ordinal
-        head = self._reader.refresh()
-        if self._final_seq is None and head.ordinal >= self._target:
-            self._final_seq = head.seq
-        return self._final_seq is not None and self._applier.is_level(self._final_seq, head.ordinal)
+        return self._catching_up.is_done(self._reader, self._copies, self._applier)

@@ -8,6 +8,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from tailrace.connector._choosing import Chooser
 from tailrace.connector.events import Event, SparkStarting
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
@@ -16,6 +17,7 @@ from tailrace.model.table_state import COPYING, TableRecord
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import SourceTable
 from tailrace.spark.session import LazySession, session
+from tailrace.spark.sharing import is_for_executors
 
 ROW_BYTES_MIN = 64
 """Rows of most tables take more than this at the source."""
@@ -33,6 +35,13 @@ def lazy_spark(
     lake_format = format_named(record.format)
     start = partial(session, lake_format, home.spark_log, brief=settings.once, settings=settings.spark, lake=home.path)
     return LazySession(start, given, partial(tell, SparkStarting(settings.spark.master)), settings.spark.master)
+
+
+def start_early(spark: LazySession, chooser: Chooser, records: Mapping[TableId, TableRecord]) -> None:
+    """Where executors will copy a table, start beside the preparation of the source."""
+    bytes_max = chooser.settings.chunk_bytes_max
+    if is_for_executors(spark) and needs_spark(chooser.tables(records), records, bytes_max):
+        spark.start_soon()
 
 
 def needs_spark(chosen: Sequence[SourceTable], records: Mapping[TableId, TableRecord], chunk_bytes_max: int) -> bool:

@@ -31,7 +31,7 @@ from tailrace.connector._reading import (
     beside,
 )
 from tailrace.connector.messages import owned
-from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.errors import DamageError, DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import TableVersion
 from tailrace.log.reader import LogReader
@@ -326,18 +326,17 @@ class WindowCopy:
         await_log(reader, group.position, self._pause)
         upto = reader.seq_at(group.position.ordinal)
         missed = Unseen(self._unseen(reader, group.point.view, upto), group.point.is_exact)
-        # Not where `upto` committed: what is done to a table before its changes are sent is in no logged transaction.
-        position = group.position
         failpoint("window.read")
         for table, error in group.failed.items():
             self._fail(read.tables[table][0], error)
         for table, window in group.tables.items():
             each, beginnings = read.tables[table]
             if self._tables.get(table) is each and each.beginnings == beginnings:
-                self._tried(each, partial(each.add, reader, window, missed, upto, position))
+                # Not where `upto` committed: no transaction of the log has what was done before changes were sent.
+                self._tried(each, partial(each.add, reader, window, missed, upto, group.position))
         for each in (each for each in list(self._tables.values()) if each.is_to_stamp):
             # Its turn has not come yet. What is read of it meanwhile is read under a later state than this group.
-            self._tried(each, partial(each.follow, reader, upto, position))
+            self._tried(each, partial(each.follow, reader, upto, reader.position_of(upto)))
         self._settled = missed.settled(upto)
 
     def _follow(self, reader: LogReader, *, at_once: bool = False) -> None:
@@ -356,11 +355,12 @@ class WindowCopy:
             each.grown.make_durable()
         except TransientError as error:
             self._begin_again(each, error)
-        except TailraceError as error:
-            self._fail(each, error)
         except Exception as error:
-            if is_spark_gone(error):
+            if is_spark_gone(error) or isinstance(error, DamageError):
                 raise
+            if isinstance(error, TailraceError):
+                self._fail(each, error)
+                return
             if isinstance(error, OSError):
                 # A disk that is full, most likely.
                 self._begin_again(each, TransientError(f"{table}: {error}", table=str(table)))

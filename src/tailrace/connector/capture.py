@@ -5,7 +5,7 @@ lives no longer than the pipe to its parent: when the parent dies, however it di
 The source's arguments travel through the pipe, never on the command line, because they may hold a password.
 
     parent → child   {"start": {...}}   {"pause": {}}   {"resume": {}}   {"stop": {}}
-    child → parent   {"report": {"kind": "transient", "message": "...", "hint": null}}   {"held": {}}
+    child → parent   {"report": {"kind": "transient", "message": "...", "hint": null}}   {"held": {}}   {"proven": {}}
 
 What capture died of is raised by the parent as the same kind of error.
 """
@@ -85,6 +85,8 @@ class CaptureProcess:
         """A problem that capture met and is dealing with, or died of."""
         self.is_held = False
         """It has heard that it is paused, and takes nothing."""
+        self.is_proven = False
+        """The source has shown that it has what the log has."""
         self._is_paused = False
         self._starts: deque[float] = deque(maxlen=RESTARTS_MAX)
 
@@ -94,7 +96,7 @@ class CaptureProcess:
 
     def _start(self) -> None:
         self._starts.append(time.monotonic())
-        self.is_held = False
+        self.is_held = self.is_proven = False
         self._child = FORKS.start(self._order.source.partition(":")[0])
         self._send("start", asdict(self._order))
         if self._is_paused:
@@ -161,6 +163,8 @@ class CaptureProcess:
                 message = json.loads(line)
                 if "held" in message:
                     self.is_held = self._is_paused
+                elif "proven" in message:
+                    self.is_proven = True
                 else:
                     report = Report(**message["report"])
                     self.report = report if report.message else None
@@ -191,6 +195,7 @@ def main() -> int:
         report=lambda message: _report("transient", message),
         keep_seconds=order.keep_seconds,
         held=lambda: _tell("held", {}),
+        proven=lambda: _tell("proven", {}),
     )
     signal.signal(signal.SIGTERM, lambda *_: control.stop())
     threading.Thread(target=_obey, args=(control,), daemon=True).start()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -144,7 +145,8 @@ class Connector:
             case StreamProgressed():
                 self._status = Status(was.state, was.reason, was.cut or event.cut, event, was.trouble)
             case CopyNotified(notification) if self._control.home is not None:
-                self._control.home.notifications.append(notification)
+                with suppress(OSError):
+                    self._control.home.notifications.append(notification)
             case TroubleChanged(message, _):
                 self._status = Status(was.state, was.reason, was.cut, was.progress, message)
 
@@ -152,4 +154,6 @@ class Connector:
         """For those who look from outside. A lake that another connector holds is not touched."""
         home = self._control.home
         if home is not None:
-            write_json(home.state_file, {"state": self._status.state, "reason": self._status.reason})
+            # A disk that is full must not keep a run from beginning, or from ending.
+            with suppress(OSError):
+                write_json(home.state_file, {"state": self._status.state, "reason": self._status.reason})

@@ -62,7 +62,10 @@ def _without_values(cause: re.Match[str]) -> str:
 
 
 class PrivateFiles(RotatingFileHandler):
-    """Only their owner may read them."""
+    """Only their owner may read them. Each is opened with its first message; what cannot be written is left out."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
+        """A file that cannot be written, on a disk that is full, is no reason to write on the terminal."""
 
     def _open(self) -> TextIOWrapper:
         return open(
@@ -74,7 +77,7 @@ class PrivateFiles(RotatingFileHandler):
 def messages_to(path: Path) -> Iterator[None]:
     """What the connector's threads log inside goes to this file too, and what threads of none do. Only its owner may
     read it."""
-    handler = PrivateFiles(path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8")
+    handler = PrivateFiles(path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8", delay=True)
     handler.setFormatter(JsonLines())
     handler.addFilter(lambda _: _owner.get() in (None, path))
     logger = logging.getLogger("tailrace")

@@ -11,6 +11,7 @@ consumers/ pins/             who still needs what
 from __future__ import annotations
 
 import json
+import shlex
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import xxhash
 
-from tailrace.errors import DefiniteError, TransientError
+from tailrace.errors import DamageError, DefiniteError, TransientError
 from tailrace.log._disk import Disk
 
 FORMAT = 3
@@ -57,7 +58,7 @@ def _load(path: Path) -> Manifest:
     except (FileNotFoundError, NotADirectoryError):
         raise DefiniteError(f"{path} is not a log", "point to the directory that holds log.json") from None
     except (ValueError, KeyError, TypeError):
-        raise DefiniteError(f"{path / 'log.json'} is damaged") from None
+        raise DamageError(f"{path / 'log.json'} is damaged", put_aside(path)) from None
     if found != FORMAT:
         is_older = isinstance(found, int) and found < FORMAT
         raise DefiniteError(
@@ -65,7 +66,7 @@ def _load(path: Path) -> Manifest:
             "build the lake again, in an empty folder" if is_older else "use the version of Tailrace that wrote it",
         )
     if digest != _digest(fields):
-        raise DefiniteError(f"{path / 'log.json'} is damaged: its checksum does not agree")
+        raise DamageError(f"{path / 'log.json'} is damaged: its checksum does not agree", put_aside(path))
     return Manifest(fields["identity"], fields["id"], fields["wiping"])
 
 
@@ -128,3 +129,9 @@ def _digest(fields: Mapping[str, object]) -> str:
 
 def _words(identity: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(identity.items()))
+
+
+def put_aside(path: Path) -> str:
+    """The hint for a log of which something is damaged."""
+    aside = f"mv {shlex.quote(str(path))} {shlex.quote(f'{path}.damaged')}"
+    return f"restore the file from a copy, or put the log aside, and a sync copies every table again: {aside}"

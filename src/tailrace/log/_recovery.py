@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DamageError, DefiniteError
 from tailrace.log._details import list_words
 from tailrace.log._disk import Disk
 from tailrace.log._head import HeadFile
@@ -29,6 +29,7 @@ from tailrace.log._layout import (
     INDEX_SUFFIXES,
     SEGMENT_SUFFIX,
     index_path,
+    put_aside,
     segment_path,
     segment_positions,
 )
@@ -194,9 +195,9 @@ def _check_head(path: Path, position: int, log: int) -> None:
     """The head was written after its flush was durable, so the segments must extend to it."""
     head = HeadFile.load(path)
     if head is not None and head.log == log and head.head.position > position:
-        raise DefiniteError(
+        raise DamageError(
             f"the log in {path} ends at position {position}, but was durable up to {head.head.position}",
-            f"restore the segment files, or accept the loss with: rm {path / 'head'}",
+            put_aside(path),
         )
 
 

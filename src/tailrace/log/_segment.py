@@ -22,12 +22,11 @@ from pathlib import Path
 import pyarrow as pa
 import xxhash
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DamageError, DefiniteError
 from tailrace.log._frame import HEAD_BYTES_MAX, FrameHead, decode, keys_intact, parse_head, payload_intact
+from tailrace.log._layout import put_aside
 from tailrace.log._ledger import Base
 from tailrace.log.record import RECORD
-
-_HINT = "restore the file from a copy, or start a new log and take a new snapshot"
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ class SegmentReader:
             start += head.bytes
 
     def damage(self, offset: int, what: str) -> DefiniteError:
-        return DefiniteError(f"segment {self.path} is damaged at byte {offset}: {what}", _HINT)
+        return DamageError(f"segment {self.path} is damaged at byte {offset}: {what}", put_aside(self.path.parent))
 
     def _fill(self, view: memoryview, offset: int) -> int:
         done = 0

@@ -8,16 +8,17 @@ the rows are seen that are whole. Rows are read in portions, so that a long log 
 from __future__ import annotations
 
 import bisect
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DamageError, DefiniteError
 from tailrace.log._details import list_words, split_details
 from tailrace.log._index import TRANSACTION, load_rows, sound_transactions
-from tailrace.log._layout import index_path, segment_path, segment_positions
+from tailrace.log._layout import index_path, put_aside, segment_path, segment_positions
 from tailrace.log._segment import SegmentGoneError, SegmentHeader, SegmentReader
 from tailrace.log.record import Array
 
@@ -54,10 +55,10 @@ class TransactionIndex:
         if len(rows) != max(0, upto - after):
             if self.positions and not segment_path(self.path, self.positions[-1]).exists():
                 raise SegmentGoneError(segment_path(self.path, self.positions[-1]))
-            raise DefiniteError(
-                f"the log in {self.path} holds only {len(rows)} of the transactions {after + 1} to {upto}",
-                f"tailrace log verify {self.path}",
-            )
+            message = f"the log in {self.path} holds only {len(rows)} of the transactions {after + 1} to {upto}"
+            if self.positions and after >= self.header(self.positions[0]).base.seq:
+                raise DamageError(message, put_aside(self.path))
+            raise DefiniteError(message, f"tailrace log verify {shlex.quote(str(self.path))}")
         return rows, np.concatenate([_NO_LISTS, *(part[1] for part in found)])
 
     def portions(self, after: int, upto: int, with_details: bool = False) -> Iterator[tuple[Array, Array]]:
@@ -169,4 +170,5 @@ def steady(index: TransactionIndex, look: Callable[[TransactionIndex], T]) -> tu
 def index_damage(path: Path, position: int, suffix: str, offset: int) -> DefiniteError:
     """An index file that must be longer than it is."""
     file = index_path(path, position, suffix)
-    return DefiniteError(f"index {file} is damaged at byte {offset}", f"tailrace log rebuild-index {path}")
+    hint = f"tailrace log rebuild-index {shlex.quote(str(path))}"
+    return DamageError(f"index {file} is damaged at byte {offset}", hint)

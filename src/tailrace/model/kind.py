@@ -40,6 +40,9 @@ class Kind(IntEnum):
     UPDATE = 33
     DELETE = 34
     TRUNCATE = 35
+    UNSENT = 36
+    """The source could not send what transaction `xid` did to rows of `relation`. Payload: why, as text. A copy that
+    lacks the transaction can only be made again."""
 
     LOB_LOCATOR = 48
     LOB_WRITE = 49

@@ -22,6 +22,7 @@ from tailrace.log.reader import LogReader
 from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
+from tailrace.model.table_state import TableState
 from tailrace.read._engine import Engine, Frame, engine_of
 from tailrace.read._points import Point, last_move, newest_base, parse_point, wanted_seq, with_tables_that_left
 from tailrace.read._tables import CutTables
@@ -120,10 +121,9 @@ def cut(
     seq = None if published else wanted_seq(home, reader, point, source)
     base = newest_base(home, seq, point)
     if base is None:
-        raise DefiniteError(
-            "nothing has been published yet" if as_of is None else f"the lake has no cut as old as {as_of}",
-            "wait until the snapshot is done" if as_of is None else "ask for a later point",
-        )
+        if as_of is None:
+            raise _unpublished(home)
+        raise DefiniteError(f"the lake has no cut as old as {as_of}", "ask for a later point")
     if seq is not None:
         base = engine.base_for(reader, home.cuts, base, seq, partial(last_move, home, base))
     if point is not None and seq == base.seq:
@@ -132,6 +132,16 @@ def cut(
     if register:
         found.register()
     return found
+
+
+def _unpublished(home: LakeHome) -> DefiniteError:
+    """Why there is no cut. Waiting does not help where every table is in error."""
+    chosen = {t: r for t, r in home.tables.load().items() if r.state is not TableState.REMOVED}
+    if not chosen or any(record.state is not TableState.ERRORED for record in chosen.values()):
+        return DefiniteError("nothing has been published yet", "wait until the snapshot is done")
+    reasons = "; ".join(f"{table}: {record.reason}" for table, record in chosen.items())
+    hints = [record.hint for record in chosen.values() if record.hint]
+    return DefiniteError(f"nothing has been published: every table is in error: {reasons}", "\n".join(hints) or None)
 
 
 def cut_as_it_lies(session: Any, lake: str | Path, position: SourcePosition) -> Cut[Any]:

@@ -10,7 +10,11 @@ class CaptureControl:
     """Shared by the thread that captures and the one that listens. Thread-safe."""
 
     def __init__(
-        self, report: Callable[[str], None], keep_seconds: float, held: Callable[[], None] = lambda: None
+        self,
+        report: Callable[[str], None],
+        keep_seconds: float,
+        held: Callable[[], None] = lambda: None,
+        proven: Callable[[], None] = lambda: None,
     ) -> None:
         self.report = report
         """What capture struggles with, for a person; an empty line when it streams."""
@@ -18,6 +22,9 @@ class CaptureControl:
         """How long the log keeps what every consumer has acknowledged."""
         self._held = held
         """Called when capture has seen that it is paused."""
+        self._proven = proven
+        """Called when the source has shown that it has what the log has."""
+        self._is_proven = False
         self.stopping = threading.Event()
         self._paused = threading.Event()
         self._has_told = False
@@ -32,6 +39,12 @@ class CaptureControl:
             self._held()
         self._has_told = is_paused
         return is_paused
+
+    def prove(self) -> None:
+        """The source has the last commit that the log has: what follows continues it. Told once."""
+        if not self._is_proven:
+            self._is_proven = True
+            self._proven()
 
     def pause(self) -> None:
         self._paused.set()

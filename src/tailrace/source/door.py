@@ -9,7 +9,7 @@ stored and given back, and a chunk is a value that is handed out and given back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -161,10 +161,14 @@ class Source(Protocol):
         arguments and the server, and returns it. Positions of this source are those of the claim from then on."""
         ...
 
-    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
+    def tables(
+        self, include: Sequence[str], exclude: Sequence[str], known: Collection[TableId] = ()
+    ) -> list[SourceTable]:
         """The tables that the patterns choose (none: all), by name, those with a problem included.
 
-        A definite error for a pattern that names nothing, and when nothing is chosen."""
+        A definite error for a pattern that names nothing, and when nothing is chosen. Where a lake has the `known`
+        tables, what a pattern named may be gone: then a pattern is an error only if it names none of them either, and
+        nothing need be chosen."""
         ...
 
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
@@ -206,7 +210,8 @@ class Source(Protocol):
         """Append changes to the log until told to stop. Runs in a process of its own.
 
         Continues after every transaction that the log has, and drops what it has already, by the position of its
-        commit. Tells the source only of what is durable. Transient errors are reported and tried again."""
+        commit. Tells the source only of what is durable. Transient errors are reported and tried again. Says so
+        (`CaptureControl.prove`) when it is sure that the source has the log's last commit."""
         ...
 
     def offsets(self) -> SourceOffsets:

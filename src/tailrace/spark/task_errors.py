@@ -18,7 +18,7 @@ from py4j.protocol import Py4JNetworkError
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 
 _MARK = "tailrace error "
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT)
 _FOUND = re.compile(_MARK + r"(\{.*\})")
 
 
@@ -83,7 +83,7 @@ def passing(error: Exception, table: str | None = None) -> TransientError | None
     told = next((each for each in (errno.ENOSPC, errno.EMFILE) if os.strerror(each) in text), number)
     if told is None:
         return None
-    hint = "make room on the disk: it continues by itself" if told in _FULL else "it is tried again by itself"
+    hint = "make room on the disk: it continues by itself" if told in FULL else "it is tried again by itself"
     path = getattr(error, "filename", None)
     what = f"{os.strerror(told).lower()}{f': {path}' if path else ''}"
     return TransientError(f"{table}: {what}" if table else what, hint, table)

@@ -100,11 +100,11 @@ SLICE = (
 """Every kind of statement that changes rows without a word, one that has its table refused, and harmless ones."""
 MORE = """
 insert into t (id, v, c, i, w, m, ms, p, n, e, s)
-select k, k, 'c' || k, k, 'word', 'sad', '{sad,ok}', row(1, 2)::pair, 1.25, '2024-02-29 01:02:03.004', 1
-from generate_series(101, 104) k
+select k, k, 'c' || k, k, 'word', 'sad', '{sad,ok}', row(1, 2)::pair, 1.25, '2024-02-29 01:02:03.004', k
+from generate_series(21, 24) k
 """
 """Rows that no change around a statement is about: they show what the statement does to old rows."""
-TOUCH = "delete from {0} where (tableoid, ctid) = (select tableoid, ctid from {0} limit 1)"
+TOUCH = "delete from {0} where (tableoid, ctid) = (select tableoid, ctid from {0} r order by r desc limit 1)"
 DEATHS = 3
 LIFE_SECONDS_MIN, LIFE_SECONDS_MAX = 0.5, 3.0
 

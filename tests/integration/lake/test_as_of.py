@@ -48,7 +48,7 @@ CASES = [
     pytest.param("killed", SLICE[1::2], 2, id="killed"),
 ]
 PROOF = [pytest.param(way, turn, id=f"{way} {turn}") for way in WAYS for turn in range(2)]
-IN_SPARK = ("add with a default", "rename label", "drop and create alike", "swap names", "add")
+IN_SPARK = ("add with a default", "rename label", "drop and create alike", "rename")
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_spark_reads_commits_around_statements_back_as_the_source_showed_them_or
 ) -> None:
     scenario = Scenario.make(postgres, database, settings, IN_SPARK, 0)
     judge = run_stopped(scenario)
-    scenario.read_back(judge, spark, every=3)
+    scenario.read_back(judge, spark, every=4)
     assert_right(scenario, judge, "stopped, Spark")
 
 
@@ -158,7 +158,7 @@ CUT = re.compile(r"cut ([0-9A-F]+/[0-9A-F]+), transaction ([\d,]+), committed")
 
 
 def test_the_command_line_shows_what_the_source_showed_or_refuses(database: str, settings: ConnectorSettings) -> None:
-    """`query --follow` while it happens, and `query --as-of` for every commit afterwards."""
+    """`query --follow` while it happens, and `query --as-of` for every other commit afterwards."""
     recorder, lake = Recorder(database), settings.lake
     with recorder.connect("shop") as conn, running(settings, source_of(database)) as run:
         made = "create schema shop; create table t (id int primary key, v int); insert into t values (1, 1), (2, 2)"
@@ -176,7 +176,7 @@ def test_the_command_line_shows_what_the_source_showed_or_refuses(database: str,
         settle(run)
     judge = Judge(recorder, lake)
     judge.take(shown)
-    for commit in recorder.commits[first.number :]:
+    for commit in (*recorder.commits[first.number :: 2], recorder.commits[-1]):
         found = run_command("query", str(lake), "select * from shop.t", "--as-of", commit.text, "--json")
         judge.take([_printed(found.stdout.splitlines(), found.stderr, commit)])
     print(f"as of: command line: {dict(judge.count())}")

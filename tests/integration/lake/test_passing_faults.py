@@ -72,11 +72,11 @@ def failing_disk(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def mounted(path: Path) -> Iterator[None]:
+def mounted(path: Path, size: str = "256k") -> Iterator[None]:
     """What is in this folder lies on a small disk of its own."""
     content = path.rename(path.with_name("content"))
     path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(path)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("a small disk cannot be mounted here")
     shutil.copytree(content, path, dirs_exist_ok=True)
@@ -140,3 +140,51 @@ def test_a_run_that_is_to_end_does_so_with_the_fault_that_lasts(tmp_path: Path, 
         connector.start()
         with pytest.raises(TransientError, match="input/output error"):
             connector.wait(120)
+
+
+def test_a_start_on_a_full_disk_waits_and_continues_by_itself_and_prints_nothing(
+    tmp_path: Path, script: Script, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lake = tmp_path / "lake"
+    source = ScriptedSource(str(script.path))
+    sync_once(ConnectorSettings(lake, once=True), source)
+    script.create_table("shop.new", {"id": "bigint"}, key=["id"])
+    with mounted(lake, "16m"):
+        # As after a kill: all tables are looked at again, and that is written down.
+        (lake / "_tailrace" / "left.json").unlink()
+        (lake / "_tailrace" / "tailrace.log").unlink()
+        with full_disk(lake), running(ConnectorSettings(lake, publish_every_seconds=0.05), source) as run:
+            run.wait_for(lambda: "no space left on device" in str(run.connector.status().trouble))
+            script.transaction([Update(ORDERS, (1,), {"note": "second"})])
+            (lake / "filler").unlink()
+            run.wait_for(lambda: newest_has(run, ORDERS, LINES, "shop.new"))
+            run.wait_for(lambda: run.connector.status().trouble is None)
+            assert rows(lake, ORDERS) == script.state(ORDERS)
+            (lake / "filler").touch()
+    printed = capfd.readouterr()
+    assert "Traceback" not in printed.out + printed.err
+    assert "Logging error" not in printed.err
+
+
+def test_with_once_a_disk_that_stays_full_ends_the_run(tmp_path: Path, script: Script) -> None:
+    lake = tmp_path / "lake"
+    source = ScriptedSource(str(script.path))
+    sync_once(ConnectorSettings(lake, once=True), source)
+    script.create_table("shop.new", {"id": "bigint"}, key=["id"])
+    with mounted(lake, "16m"), full_disk(lake):
+        connector = Connector(ConnectorSettings(lake, once=True), source)
+        connector.start()
+        with pytest.raises(TransientError, match="no space left on device") as caught:
+            assert connector.wait(60)
+        assert caught.value.hint == "make room on the disk: it continues by itself"
+    assert sync_once(ConnectorSettings(lake, once=True), source)["shop.new"] is TableState.LIVE
+
+
+def test_messages_that_cannot_be_written_stop_nothing_and_print_nothing(
+    tmp_path: Path, script: Script, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lake = tmp_path / "lake"
+    (lake / "_tailrace" / "tailrace.log").mkdir(parents=True)
+    assert set(sync_once(ConnectorSettings(lake, once=True), ScriptedSource(str(script.path))).values()) == {"live"}
+    printed = capfd.readouterr()
+    assert (printed.out, printed.err) == ("", "")

@@ -15,7 +15,7 @@ from tests.postgres import wait_until
 from tests.running import Running, running, sync_once
 
 import tailrace
-from tailrace.connector import _reading, _windows
+from tailrace.connector import _reading, _trouble, _windows
 from tailrace.connector.connector import Connector
 from tailrace.connector.events import TroubleChanged
 from tailrace.connector.signals import lake_signals
@@ -27,6 +27,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.snapshot import windows
+from tailrace.source.kinds import source_of
 from tailrace.source.postgres import _connection
 from tailrace.source.postgres import source as postgres_source
 
@@ -120,6 +121,39 @@ def test_with_once_a_table_that_stays_locked_ends_the_run(
         connector.start()
         with pytest.raises(TransientError, match="cannot be read while it is locked by pid"):
             assert connector.wait(60)
+
+
+def test_with_once_a_transaction_that_wrote_to_a_table_to_be_copied_and_stays_open_ends_the_run(
+    database: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_trouble, "PATIENCE_SECONDS", 0.5)
+    execute(database, SETUP)
+    source, once = source_of(database), replace(settings, once=True)
+    sync_once(once, source)
+    with psycopg.connect(database) as writer:
+        writer.execute("update t set id = id")
+        LakeHome(once.lake).requests.ask_resync(T)
+        connector = Connector(once, source)
+        connector.start()
+        pid = writer.info.backend_pid
+        with pytest.raises(TransientError, match=f"a copy waits for pid {pid}, which wrote to the table") as caught:
+            assert connector.wait(60)
+        assert f"select pg_terminate_backend({pid});" in (caught.value.hint or "")
+    assert sync_once(once, source)[str(T)] is TableState.LIVE
+
+
+def test_with_once_a_lock_that_keeps_a_table_from_being_published_ends_the_run(
+    database: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_trouble, "PATIENCE_SECONDS", 0.5)
+    execute(database, SETUP)
+    with psycopg.connect(database) as locker:
+        locker.execute("lock table t")
+        connector = Connector(replace(settings, once=True), source_of(database))
+        connector.start()
+        with pytest.raises(TransientError, match=f"waits for pid {locker.info.backend_pid}") as caught:
+            assert connector.wait(60)
+        assert "select pg_terminate_backend" in (caught.value.hint or "")
 
 
 def test_a_table_whose_rows_may_not_be_read_any_more_is_in_error_alone_and_heals(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,10 +15,14 @@ from demo.embedded import EmbeddedPostgres
 from tests.integration.postgres.capturing import Capture
 from tests.integration.postgres.test_capture import ids, reaches_now
 from tests.postgres import wait_until
+from tests.running import sync_once
 
+import tailrace
+from tailrace.connector.connector import Connector
 from tailrace.errors import GapError
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
+from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.door import Claim
 from tailrace.source.postgres.source import PostgresSource
 
@@ -138,3 +143,24 @@ def test_a_slot_that_was_moved_back_sends_again_what_the_log_has_and_that_change
     server.run(f"select pg_drop_replication_slot('{slot}')", copy.format("earlier", slot))
     logged(server, source, claim, tmp_path / "log", "insert into t values (3)")
     assert ids(source, tmp_path / "log") == [1, 2, 3]
+
+
+def test_a_run_that_is_to_end_finds_out_a_server_that_was_set_back_and_wrote_exactly_as_much_again(
+    server: Server, source: PostgresSource, tmp_path: Path
+) -> None:
+    settings = ConnectorSettings(tmp_path / "lake", tables=[str(T)], once=True)
+    sync_once(settings, source)
+    server.keep()
+    server.run("insert into t values (1, 'never')")
+    sync_once(settings, source)
+    server.put_back()
+    # As long as the other one, so that the WAL ends where the log does.
+    server.run("insert into t values (1, 'other')")
+    for _ in range(2):
+        connector = Connector(settings, PostgresSource(server.embedded.dsn()))
+        connector.start()
+        with pytest.raises(GapError):
+            connector.wait(60)
+    repairing = replace(settings, snapshot_mode=SnapshotMode.WHEN_NEEDED)
+    sync_once(repairing, PostgresSource(server.embedded.dsn()))
+    assert tailrace.arrow(settings.lake, str(T), published=True).to_pylist() == [{"id": 1, "body": "other"}]

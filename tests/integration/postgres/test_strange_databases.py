@@ -14,7 +14,7 @@ from tests.doors.capturing import logged_changes
 from tests.integration.postgres.capturing import Capture
 from tests.postgres import wait_until
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, ResyncError
 from tailrace.model.change import PREFIX
 from tailrace.model.table import TableId
 from tailrace.source.postgres.source import PostgresSource
@@ -104,32 +104,104 @@ def test_text_without_an_encoding_is_copied_where_it_is_utf8_and_stops_its_table
             assert (error.table, "encoding" in (error.hint or "")) == ("public.odd", True)
 
 
-def test_a_name_that_is_not_utf8_is_said_to_be_so(encoded: Callable[[str], str]) -> None:
+def test_names_that_are_not_utf8_are_their_tables_trouble_and_the_hints_rename_them(
+    encoded: Callable[[str], str], tmp_path: Path
+) -> None:
+    dsn = encoded("SQL_ASCII")
+    source, fine = PostgresSource(dsn), TableId("public", "fine")
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(
+            b'create table fine (id int primary key); create table "gr\xf6\xdfe" (id int primary key);'
+            b'create schema "caf\xe9"; create table "caf\xe9".inside (id int primary key);'
+            b'create table odd (id int primary key, "stra\xdfe" int); create type "t\xfcr" as enum (\'a\');'
+            b'create table typed (id int primary key, v "t\xfcr")'
+        )
+        found = {str(each.table): each.problem for each in source.tables([], [])}
+        problems = {table: problem for table, problem in found.items() if problem is not None}
+        assert {table: problem.message for table, problem in problems.items()} == {
+            "caf\\xe9.inside": "the name of schema caf\\xe9 is not UTF-8",
+            "public.gr\\xf6\\xdfe": "the name of table public.gr\\xf6\\xdfe is not UTF-8",
+            "public.odd": "the name of column stra\\xdfe of table public.odd is not UTF-8",
+        }
+        assert {"public.fine", "public.typed"} < found.keys()
+        conn.execute("create publication everything for all tables")
+        source = PostgresSource(dsn, publication="everything")
+        write = b'insert into fine values (1); insert into "gr\xf6\xdfe" values (1);'
+        write += b"insert into typed values (1, 'a'); insert into odd values (1, 1); insert into fine values (2)"
+        rows = streamed(source, tmp_path / "log", lambda: conn.execute(write), fine, TableId("public", "typed"))
+        assert rows == {"public.fine": [{"id": 1}, {"id": 2}], "public.typed": [{"id": 1, "v": "a"}]}
+        for number, problem in enumerate(problems.values()):
+            conn.execute((problem.hint or "").replace("new_name", f"renamed_{number}"))
+        assert [each.problem for each in source.tables([], [])] == [None] * 5
+
+
+def test_a_message_that_nobody_asked_for_may_have_any_prefix(encoded: Callable[[str], str], tmp_path: Path) -> None:
     dsn = encoded("SQL_ASCII")
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute(b'create table fine (id int primary key); create table "gr\xf6\xdfe" (id int primary key)')
-        with pytest.raises(DefiniteError, match="sent a name that is not UTF-8") as caught:
-            PostgresSource(dsn).tables([], [])
-        assert "rename" in (caught.value.hint or "")
+        conn.execute("create table t (id int primary key)")
+        emit = b"select pg_logical_emit_message(%s, E'caf\xe9', E'\xe9');"
+        write = emit % b"true" + b"insert into t values (1);" + emit % b"false" + b"insert into t values (2)"
+        rows = streamed(PostgresSource(dsn), tmp_path / "log", lambda: conn.execute(write), TableId("public", "t"))
+        assert rows == {"public.t": [{"id": 1}, {"id": 2}]}
 
 
-def test_a_value_that_the_server_cannot_convert_is_said_to_be_so(encoded: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_transaction_with_a_value_that_the_server_cannot_convert_is_stepped_over_and_said_to_be_so(
+    encoded: Callable[[str], str], tmp_path: Path
+) -> None:
     dsn = encoded("WIN1252")
-    source, table = PostgresSource(dsn), TableId("public", "t")
+    source, fine, odd = PostgresSource(dsn), TableId("public", "fine"), TableId("public", "odd")
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute("create table t (id int primary key, v text)")
+        conn.execute("create table fine (id int primary key, v text); create table odd (like fine including all)")
+        conn.execute("set client_encoding = 'WIN1252'")
+
+        def write() -> None:
+            conn.execute(rb"insert into odd values (1, E'\x81')")
+            conn.execute(b"insert into fine values (1, '\xe4')")
+
+        with pytest.raises(ResyncError, match="the server cannot send what the transaction at") as caught:
+            streamed(source, tmp_path / "log", write, fine, odd)
+        assert caught.value.table == "public.odd"
+        assert [row["v"] for row in logged_changes(PostgresSource, tmp_path / "log", "public.fine")] == ["ä"]
+        with pytest.raises(DefiniteError, match=r"cannot read public\.odd: ") as in_copy:
+            copied(source, odd)
+        assert in_copy.value.table == "public.odd"
+
+
+def test_names_among_values_are_printed_alike_however_the_database_quotes_them(
+    conn: psycopg.Connection, dsn: str, tmp_path: Path
+) -> None:
+    conn.execute("create table t (id int primary key, of regclass, kind regtype)")
+    source, table = PostgresSource(dsn), TableId("public", "t")
+    insert = "insert into t values (1, 'pg_class', 'int4')"
+    conn.execute(f"alter database {conn.info.dbname} set quote_all_identifiers = on")
+    try:
+        rows = streamed(source, tmp_path / "log", lambda: conn.execute(insert), table)
+        assert rows == copied(source, table) == {"public.t": [{"id": 1, "of": "pg_class", "kind": "integer"}]}
+    finally:
+        conn.execute(f"alter database {conn.info.dbname} reset quote_all_identifiers")
+
+
+def test_a_database_in_which_nothing_may_be_written_by_default_is_told_with_what_changes_that(
+    conn: psycopg.Connection, dsn: str
+) -> None:
+    conn.execute("create table t (id int primary key)")
+    conn.execute("create role modest login superuser")
+    conn.execute(f"alter database {conn.info.dbname} set default_transaction_read_only = on")
+    theirs = dsn.replace("postgres@", "modest@")
+    source, table = PostgresSource(theirs), TableId("public", "t")
+    try:
         claim = source.claim(None)
+        with pytest.raises(DefiniteError, match="cannot execute CREATE PUBLICATION") as caught:
+            source.prepare(claim, [table], None)
+        _, _, statements = str(caught.value.hint).partition("as the same user: ")
+        with psycopg.connect(theirs, autocommit=True) as asked:
+            for statement in statements.split(";"):
+                asked.execute(statement)  # type: ignore[call-overload]
+        source = PostgresSource(theirs)
         source.prepare(claim, [table], None)
-        with Capture(source, claim, tmp_path / "log") as capture:
-            wait_until(lambda: capture.is_streaming)
-            conn.execute(r"set client_encoding = 'WIN1252'")
-            conn.execute(rb"insert into t values (1, E'\x81')")
-            wait_until(lambda: capture.has_ended)
-        assert capture.error is not None
-        assert capture.error.message.startswith("the server cannot send a value: ")
-        with pytest.raises(DefiniteError, match=r"cannot read public\.t: ") as caught:
-            copied(source, table)
-        assert caught.value.table == "public.t"
+        source.drop(claim)
+    finally:
+        conn.execute(f"alter database {conn.info.dbname} reset default_transaction_read_only; drop role modest")
 
 
 LONGEST = "täbelle_" + "x" * 54

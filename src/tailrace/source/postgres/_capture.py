@@ -18,13 +18,13 @@ import psycopg
 import pyarrow as pa
 from psycopg import pq, sql
 
-from tailrace.errors import DefiniteError, MovedError, TransientError
+from tailrace.errors import DefiniteError, GapError, MovedError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.log.writer import LogBlockedError, LogHeldError, LogWriter
 from tailrace.model.kind import Kind
 from tailrace.source.control import CaptureControl
 from tailrace.source.postgres._announced import Announcing, describe_announced
-from tailrace.source.postgres._connection import connect, explained, take_text_as_it_is
+from tailrace.source.postgres._connection import connect, connect_for_names, explained, take_text_as_it_is
 from tailrace.source.postgres._gap import append_gap
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import identify, require_identity
@@ -37,8 +37,9 @@ from tailrace.source.postgres._replay import Replay
 from tailrace.source.postgres._slot import confirmed_lsn, require_continuity, require_slot
 from tailrace.source.postgres._slot_holder import Holder, is_at_work
 from tailrace.source.postgres._standby import is_standby
+from tailrace.source.postgres._stepping import SteppingEncoder, UnsentError, shortened, take_values_as_they_are
 from tailrace.source.postgres._stream import Known, StreamEncoder
-from tailrace.source.postgres._timeline import Read, require_same_timeline, require_wal
+from tailrace.source.postgres._timeline import REPAIR, Read, require_same_timeline, require_wal
 
 LINGER_SECONDS = 0.02
 """How long a message may wait for company before it is written: one fsync serves them all."""
@@ -70,6 +71,8 @@ class Stream:
     text_columns: tuple[str, ...] = ()
     """Patterns for columns that a person wants as text."""
     options: StreamOptions = DEFAULTS
+    unsent: str = ""
+    """Why the server cannot send the next transaction. It is stepped over, and no other is taken."""
 
 
 class TooLargeError(TransientError):
@@ -79,18 +82,28 @@ class TooLargeError(TransientError):
 def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
     """Capture until told to stop. Connects again for ever on transient errors, and reports them."""
     pause_seconds = 0.5
-    options, holder = stream.options, Holder()
+    options, unsent, holder = stream.options, "", Holder()
     while not control.stopping.is_set():
         started = time.monotonic()
         try:
             with explained(stream.dsn):
-                _stream(replace(stream, options=options), writer, control, holder)
+                _stream(replace(stream, options=options, unsent=unsent), writer, control, holder)
+            options, unsent = stream.options, ""
+        except UnsentError as error:
+            if unsent:
+                raise GapError(f"{error.message}, neither as text nor in binary", REPAIR) from None
+            control.report(error.message)
+            if options.is_streaming:
+                # It may be a value of an open transaction, which may never commit: first ask for whole ones alone.
+                options = replace(stream.options, is_streaming=False)
+            else:
+                unsent = error.message
         except TooLargeError as error:
             # The server keeps open transactions on its own disk until they commit. Asked for again with the next.
             control.report(error.message)
             options = replace(stream.options, is_streaming=False)
         except TransientError as error:
-            options = stream.options
+            options, unsent = stream.options, ""
             pause_seconds = 0.5 if time.monotonic() - started > 60 else pause_seconds
             control.report(f"{error.message}; trying again in {pause_seconds:.0f} s")
             control.stopping.wait(pause_seconds)
@@ -99,7 +112,7 @@ def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
 
 def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: Holder) -> None:
     # A connection that streams takes no more commands, not even the commit that `with` would send.
-    with connect(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
+    with connect_for_names(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
         was_standby, identity = is_standby(catalog_conn), identify(conn)
         require_identity(writer.identity, identity)
         end = stream.history.lsn(writer.head.ordinal)
@@ -121,10 +134,14 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
         if max(confirmed, begin) <= known.last_commit_ordinal:
             last = replace(writer.last_commit, ordinal=known.last_commit_ordinal)
             known = replace(known, replay=Replay(last))
-        _start_replication(conn, catalog_conn, stream, begin, holder)
-        control.report("")
+        encoding = _start_replication(conn, catalog_conn, stream, begin, holder)
+        if not stream.unsent:
+            control.report("")
         how = Announcing(stream.publications, stream.text_columns, stream.history)
-        encoder = StreamEncoder(known, lambda each: describe_announced(catalog_conn, each, how))
+        describe = partial(describe_announced, catalog_conn, how=how)
+        encoder = StreamEncoder(known, describe)
+        if stream.unsent:
+            encoder = SteppingEncoder(known, describe, stream.unsent, encoding)
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
         control.when_stopped(inbox.wake)
         receiver = Receiver(
@@ -133,10 +150,13 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
             lambda: 0 if known.replay.is_awaited else stream.history.lsn(writer.head.ordinal),
             lambda: control.is_paused,
             partial(is_at_work, stream.dsn, conn.info.backend_pid),
+            shortened if stream.unsent else None,
         )
         receiver.start()
+        if not encoder.replay.is_awaited:
+            control.prove()
         try:
-            while not control.stopping.is_set():
+            while not control.stopping.is_set() and not encoder.is_done:
                 _require_publications(catalog_conn, stream.publications)
                 _require_unmoved(catalog_conn, was_standby)
                 _write(inbox, encoder, writer, control, STANDBY_SECONDS if was_standby else UPKEEP_SECONDS)
@@ -194,11 +214,13 @@ def _require_unmoved(conn: psycopg.Connection, was_standby: bool) -> None:
 def _write(inbox: Inbox, encoder: StreamEncoder, writer: LogWriter, control: CaptureControl, seconds: float) -> None:
     """Write what comes for a while."""
     until = time.monotonic() + seconds
-    while not control.stopping.is_set() and time.monotonic() < until:
+    while not control.stopping.is_set() and not encoder.is_done and time.monotonic() < until:
         messages = inbox.take(timeout_seconds=0.2, linger_seconds=LINGER_SECONDS)
         if not messages:
             continue
         batch = encoder.encode(messages)
+        if not encoder.replay.is_awaited:
+            control.prove()
         if _moves(batch, writer):
             _append(writer, batch)
             failpoint("capture.appended")
@@ -243,16 +265,22 @@ def _moves(batch: pa.RecordBatch, writer: LogWriter) -> bool:
 
 def _start_replication(
     conn: psycopg.Connection, catalog_conn: psycopg.Connection, stream: Stream, lsn: Lsn, holder: Holder
-) -> None:
-    options = plugin_options(conn.info.server_version, stream.options, stream.publications)
+) -> str:
+    """What names in the stream are written in."""
+    is_stepping = bool(stream.unsent)
+    options = plugin_options(conn.info.server_version, stream.options, stream.publications, is_binary=is_stepping)
     listed = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.SQL(name), sql.Literal(options[name])) for name in options)
     command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} ({})").format(
         sql.Identifier(stream.slot), sql.SQL(str(lsn)), listed
     )
-    take_text_as_it_is(conn)
+    encoding = "utf-8"
+    if is_stepping:
+        encoding = take_values_as_they_are(conn)
+    else:
+        take_text_as_it_is(conn)
     result = conn.pgconn.exec_(command.as_bytes(conn))
     if result.status == pq.ExecStatus.COPY_BOTH:
-        return
+        return encoding
     reason = " ".join((result.error_message or b"").decode(errors="replace").split())
     state = result.error_field(pq.DiagnosticField.SQLSTATE)
     if state == _IN_USE:

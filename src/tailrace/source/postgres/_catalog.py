@@ -15,10 +15,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from tailrace.errors import DefiniteError
 from tailrace.model.column_names import distinct
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.source.postgres._choices import TEXT, chosen_type, parted
+from tailrace.source.postgres._choices import TEXT, chosen_type
 from tailrace.source.postgres._messages import Relation
 from tailrace.source.postgres._patterns import TABLE_KINDS, Candidate, choose, obstacle
 from tailrace.source.postgres._queries import load
@@ -157,10 +156,16 @@ def candidates(conn: psycopg.Connection, *, by_leaves: bool = False) -> list[Can
 
 
 def list_tables(
-    conn: psycopg.Connection, include: Sequence[str], exclude: Sequence[str] = (), *, by_leaves: bool = False
+    conn: psycopg.Connection,
+    include: Sequence[str],
+    exclude: Sequence[str] = (),
+    known: Collection[TableId] = (),
+    *,
+    by_leaves: bool = False,
 ) -> list[TableInfo]:
-    """The tables that the patterns choose, by name. A pattern that names nothing is a definite error."""
-    return _infos(conn, choose(candidates(conn, by_leaves=by_leaves), include, exclude))
+    """The tables that the patterns choose, by name. A pattern that names nothing, nor a `known` table that is gone,
+    is a definite error."""
+    return _infos(conn, choose(candidates(conn, by_leaves=by_leaves), include, exclude, known))
 
 
 def find_tables(conn: psycopg.Connection, tables: Collection[TableId], *, by_leaves: bool = False) -> list[TableInfo]:
@@ -201,35 +206,6 @@ def append_only(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[Tab
         replace(info, by_inserts=not info.has_identity and any(info.table.matches(each) for each in patterns))
         for info in infos
     ]
-
-
-def as_text(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[TableInfo]:
-    """The tables, and their columns with the lake types that are chosen for them."""
-    if not patterns:
-        return list(infos)
-    return [
-        replace(
-            info,
-            columns=tuple(
-                replace(column, chosen=chosen_type(patterns, info.table, column.name)) for column in info.columns
-            ),
-        )
-        for info in infos
-    ]
-
-
-def require_columns(infos: Sequence[TableInfo], patterns: Sequence[str]) -> None:
-    """A definite error for a pattern that names no column, or with a type that none of its columns can have."""
-    for choice in patterns:
-        pattern, lake = parted(choice)
-        columns = [column for info in as_text(infos, [choice]) for column in info.columns if column.chosen is not None]
-        if not columns:
-            raise DefiniteError(f"no column matches '{pattern}'", "a column is named like public.orders.placed_at")
-        if lake != TEXT and not any(column.decimal for column in columns):
-            found = ", ".join(sorted({column.type.source_type for column in columns}))
-            raise DefiniteError(
-                f"no numeric without precision matches '{pattern}'", f"{found} is copied as it is; leave the option out"
-            )
 
 
 def measured(conn: psycopg.Connection, info: TableInfo) -> TableInfo:

@@ -166,7 +166,8 @@ def reader(
         except psycopg.OperationalError as error:
             raise TransientError(f"reading {part} broke off: {one_line(error)}", table=str(table)) from None
         except psycopg.Error as error:
-            raise DefiniteError(f"cannot read {part}: {one_line(error)}", table=str(table)) from None
+            hint = f"change what cannot be read, then: tailrace tables resync LAKE {table.argument}"
+            raise DefiniteError(f"cannot read {part}: {one_line(error)}", hint, str(table)) from None
 
 
 def _join(conn: psycopg.Connection, exported_snapshot: str) -> None:

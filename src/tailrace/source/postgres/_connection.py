@@ -16,6 +16,8 @@ from functools import partial
 from typing import TypeVar
 
 import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
@@ -33,6 +35,7 @@ OUTPUT_SETTINGS = {
     "TimeZone": "UTC",
     "bytea_output": "hex",
     "lc_monetary": "C",
+    "quote_all_identifiers": "off",
     # A copy may take longer than the time limits an administrator sets for applications.
     "statement_timeout": "0",
     "lock_timeout": "0",
@@ -78,6 +81,35 @@ def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
     return conn
 
 
+class UnreadableName(str):
+    """A name that is not UTF-8, with its odd bytes written out, `gr\\xf6\\xdfe`: to be shown, not to be used in SQL."""
+
+    __slots__ = ()
+
+
+class _NameLoader(Loader):
+    """Text of a database without an encoding."""
+
+    def load(self, data: Buffer) -> str:
+        found = bytes(data)
+        try:
+            return found.decode("utf-8")
+        except UnicodeDecodeError:
+            return UnreadableName(found.decode("utf-8", "backslashreplace"))
+
+
+def connect_for_names(dsn: str) -> psycopg.Connection:
+    """A connection that asks the catalog. Where the database has no encoding, its names may be any bytes, and the
+    server would refuse to send all of them because of one that is not UTF-8: it becomes an `UnreadableName`. Not for
+    reading rows, whose values must be exact."""
+    conn = connect(dsn)
+    if conn.info.parameter_status("server_encoding") == "SQL_ASCII":
+        take_text_as_it_is(conn)
+        for type_name in ("name", "text", "varchar", "bpchar"):
+            conn.adapters.register_loader(type_name, _NameLoader)
+    return conn
+
+
 def connect_patiently(
     dsn: str, given_back: Callable[[], psycopg.Connection | None] = lambda: None
 ) -> psycopg.Connection:
@@ -104,7 +136,7 @@ def connect_patiently(
 @contextmanager
 def session(dsn: str) -> Iterator[psycopg.Connection]:
     """A connection for some queries; whatever the server answers them with becomes an error of ours."""
-    with connect(dsn) as conn, explained(dsn):
+    with connect_for_names(dsn) as conn, explained(dsn):
         yield conn
 
 
@@ -139,12 +171,12 @@ class KeptConnection:
         """The answer; asks once more on a new connection where the old one broke."""
         with self._lock, explained(self._dsn):
             if self._conn is None:
-                self._conn = connect(self._dsn)
+                self._conn = connect_for_names(self._dsn)
             try:
                 return question(self._conn)
             except psycopg.OperationalError:
                 self.close()
-                self._conn = connect(self._dsn)
+                self._conn = connect_for_names(self._dsn)
                 return question(self._conn)
 
     def close(self) -> None:
@@ -245,6 +277,10 @@ def explained(dsn: str) -> Iterator[None]:
             f"{describe(dsn)}: the server sent a name that is not UTF-8: {one_line(error)}",
             "rename the schema, table, column or type: alter … rename to …",
         ) from None
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        writable = "set default_transaction_read_only = off;"
+        hint = f"as the same user: {writable} alter role current_user {writable}"
+        raise DefiniteError(f"{describe(dsn)}: the server refuses: {one_line(error)}", hint) from None
     except psycopg.Error as error:
         raise DefiniteError(f"{describe(dsn)}: the server refuses: {one_line(error)}") from None
 

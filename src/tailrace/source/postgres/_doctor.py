@@ -16,7 +16,8 @@ from psycopg.rows import dict_row
 from tailrace.errors import DefiniteError
 from tailrace.source.door import Check
 from tailrace.source.postgres._access import Rights
-from tailrace.source.postgres._catalog import append_only, as_text, list_tables, require_columns
+from tailrace.source.postgres._catalog import append_only, list_tables
+from tailrace.source.postgres._chosen_columns import as_text, require_columns
 from tailrace.source.postgres._connection import CONNECTIONS_NEEDED
 from tailrace.source.postgres._identity import STANDBY_SINCE
 from tailrace.source.postgres._protocol import DEFAULTS, StreamOptions

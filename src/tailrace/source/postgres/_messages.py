@@ -164,8 +164,8 @@ def parse_message(payload: bytes) -> Message:
     return Message(bool(flags & 1), Lsn(lsn), prefix, reader.rest(length))
 
 
-def parse_relation(payload: bytes) -> Relation:
-    reader = _Reader(payload, "R")
+def parse_relation(payload: bytes, encoding: str = "utf-8") -> Relation:
+    reader = _Reader(payload, "R", encoding)
     (oid,) = reader.take(">I")
     namespace, name = reader.text() or "pg_catalog", reader.text()
     identity, count = reader.take(">cH")
@@ -233,8 +233,9 @@ def _relation_column(reader: _Reader) -> RelationColumn:
 class _Reader:
     """Reads a message front to back. Bytes that are missing or left over are a definite error."""
 
-    def __init__(self, payload: bytes, message: str) -> None:
+    def __init__(self, payload: bytes, message: str, encoding: str = "utf-8") -> None:
         self._payload = payload
+        self._encoding = encoding
         self._message = message
         self._at = 1
         if payload[:1] != message.encode():
@@ -252,10 +253,8 @@ class _Reader:
         end = self._payload.find(b"\0", self._at)
         if end < 0:
             raise malformed(self._message)
-        try:
-            text = self._payload[self._at : end].decode("utf-8")
-        except UnicodeDecodeError:
-            raise malformed(self._message) from None
+        # A database without an encoding has names of any bytes. One that is not UTF-8 is no reason to stop the stream.
+        text = self._payload[self._at : end].decode(self._encoding, "backslashreplace")
         self._at = end + 1
         return text
 

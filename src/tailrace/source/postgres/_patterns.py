@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -49,24 +49,28 @@ def obstacle(kind: str, persistence: str, is_partition: bool, *, by_leaves: bool
     return "a partition: name the partitioned table" if is_partition else None
 
 
-def choose(candidates: Sequence[Candidate], include: Sequence[str], exclude: Sequence[str]) -> list[Candidate]:
+def choose(
+    candidates: Sequence[Candidate], include: Sequence[str], exclude: Sequence[str], known: Collection[TableId] = ()
+) -> list[Candidate]:
     """The tables that some `include` pattern (none: all tables) and no `exclude` pattern names.
 
     Refuses a pattern of `include` that names no table which can be copied: a misspelt table must not
-    be missing silently.
+    be missing silently. One that names a `known` table names one that is gone, and is passed over.
     """
     reasons = {candidate.table: candidate.left_out(include) for candidate in candidates}
     usable = [candidate for candidate in candidates if reasons[candidate.table] is None]
     for pattern in include:
         if not any(candidate.table.matches(pattern) for candidate in usable):
-            raise _no_match(pattern, reasons)
+            is_gone = any(table.matches(pattern) for table in known) or (known and pattern in exclude)
+            if not is_gone:
+                raise _no_match(pattern, reasons)
     chosen = [
         candidate
         for candidate in usable
         if (not include or any(candidate.table.matches(pattern) for pattern in include))
         and not any(candidate.table.matches(pattern) for pattern in exclude)
     ]
-    if not chosen:
+    if not chosen and not known:
         what = "every table is excluded" if usable else "the database has no table that can be copied"
         raise DefiniteError(what, "check the patterns and the database's name")
     return chosen

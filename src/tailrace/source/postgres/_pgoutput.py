@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tailrace.errors import DefiniteError, TextKeyError
+from tailrace.errors import DefiniteError, ResyncError, TextKeyError
 from tailrace.model.change import BEFORE, COMMIT_TS, METADATA, change_schema
 from tailrace.model.exact import EXACT, EXACT_BEFORE, maps_of, with_exact
 from tailrace.model.kind import Kind
@@ -40,6 +40,7 @@ from tailrace.source.postgres._tuples import (
 _INSERT, _UPDATE, _DELETE, _TRUNCATE = (
     np.uint8(kind) for kind in (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.TRUNCATE)
 )
+_UNSENT = np.uint8(Kind.UNSENT)
 _OPS: dict[int, str] = {Kind.INSERT: "c", Kind.UPDATE: "u", Kind.DELETE: "d", Kind.TRUNCATE: "t"}
 _PART_BYTES = 3 << 19
 _PART_ROWS_MIN = 2_000
@@ -62,6 +63,9 @@ def decode(records: Any, schema: TableSchema) -> Any:
     """
     payloads = Payloads.of(records.column("payload"))
     kinds = records.column("kind").to_numpy(zero_copy_only=False)
+    unsent = np.flatnonzero(kinds == _UNSENT)
+    if len(unsent):
+        raise ResyncError.of(schema.table, records.column("payload")[int(unsent[0])].as_py().decode())
     names = change_schema(schema)
     parts = []
     for start, stop in _cuts(payloads):

@@ -15,34 +15,74 @@ from tailrace.model.table import TableId
 from tailrace.source.door import Problem, SourceTable
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import Part, TableInfo, peeked, quoted, schema_of
+from tailrace.source.postgres._connection import UnreadableName
 
 GENERATED_SINCE = 180000
 """The server's version from which on a publication can send generated columns, and from which on one that does not
 makes updates fail where such a column would have to be sent with the old row."""
 
 
-def first_problems(tables: Sequence[TableInfo], rights: Rights) -> dict[TableId, Problem | None]:
-    """For each table the first thing that a person must do about it; None where there is nothing."""
+def all_problems(tables: Sequence[TableInfo], rights: Rights) -> dict[TableId, Problem | None]:
+    """For each table everything that a person must do about it; None where there is nothing."""
+    return {info.table: _together([*problems(info), *_lacking(info, rights)]) for info in tables}
 
-    def first(info: TableInfo) -> Problem | None:
-        found = [*problems(info), rights.problem(info)]
-        return next((problem for problem in found if problem is not None), None)
 
-    return {info.table: first(info) for info in tables}
+def _lacking(info: TableInfo, rights: Rights) -> list[Problem]:
+    """What the user may not do. A grant cannot name a table whose name is not UTF-8."""
+    problem = rights.problem(info) if not _unreadable(info) else None
+    return [] if problem is None else [problem]
+
+
+def _together(found: Sequence[Problem]) -> Problem | None:
+    """A line of hint for each."""
+    if not found:
+        return None
+    hints = list(dict.fromkeys(problem.hint for problem in found if problem.hint))
+    return Problem("; ".join(problem.message for problem in found), "\n".join(hints))
 
 
 def problems(info: TableInfo) -> list[Problem]:
     """Why this table must not be published yet; empty when it may."""
     if info.obstacle is not None:
         return [Problem(f"table {info.table} is {info.obstacle}", f"leave it out: --exclude {info.table.argument}")]
+    if unreadable := _unreadable(info):
+        return unreadable
     found = _generated_key(info) if info.identity_key else _without_key(info)
     for part in info.parts if info.identity_key else ():
         found += _problems_of_part(part, info)
     if _hides_generated(info):
         message = f"table {info.table} has replica identity full and a generated column: its updates would fail"
         key = "" if info.identity_key else f"alter table {quoted(info.table)} add primary key (…); "
-        found.append(Problem(message, f"{key}alter table {quoted(info.table)} replica identity default"))
+        sent = "have the column sent: --generated-columns, or in a publication of your own: alter publication … set "
+        sent += "(publish_generated_columns = stored)"
+        found.append(Problem(message, f"{key}alter table {quoted(info.table)} replica identity default\n{sent}"))
     return found + _name_clashes(info)
+
+
+def _unreadable(info: TableInfo) -> list[Problem]:
+    """Names that are not UTF-8. No statement of ours can have one, and the lake could not be asked for it. The hints
+    find the object by its number, which any client can send."""
+    found = []
+    named = {info.relation: info.table} | {part.relation: part.table for part in info.parts}
+    for relation, table in named.items():
+        if isinstance(table.namespace, UnreadableName):
+            schema = f"(select relnamespace::regnamespace from pg_class where oid = {relation})"
+            fix = f"'alter schema %s rename to new_name', {schema}"
+            found.append(Problem(f"the name of schema {table.namespace} is not UTF-8", _execute(fix)))
+        if isinstance(table.name, UnreadableName):
+            fix = f"'alter table %s rename to new_name', {relation}::regclass"
+            found.append(Problem(f"the name of table {table} is not UTF-8", _execute(fix)))
+    for column in info.columns:
+        if isinstance(column.name, UnreadableName):
+            name = f"(select attname from pg_attribute where attrelid = {info.relation} and attnum = {column.number})"
+            fix = f"'alter table %s rename column %I to new_name', {info.relation}::regclass, {name}"
+            message = f"the name of column {column.name} of table {info.table} is not UTF-8"
+            found.append(Problem(message, _execute(fix)))
+    return found
+
+
+def _execute(arguments: str) -> str:
+    return f"do $$ begin execute format({arguments}); end $$;"
 
 
 def _without_key(info: TableInfo) -> list[Problem]:
@@ -123,8 +163,8 @@ def _name_clashes(info: TableInfo) -> list[Problem]:
 
 
 def source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:
-    """The tables as the rest sees them, each with the first of its problems."""
-    found = first_problems(infos, Rights.load(conn, infos))
+    """The tables as the rest sees them, each with its problems."""
+    found = all_problems(infos, Rights.load(conn, infos))
     return [
         SourceTable(schema_of(info), info.rows_estimated, found[info.table], info, info.row_bytes_estimated)
         for info in peeked(conn, infos)

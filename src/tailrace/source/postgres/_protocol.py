@@ -42,7 +42,9 @@ class StreamOptions:
 DEFAULTS = StreamOptions()
 
 
-def plugin_options(server_version: int, wanted: StreamOptions, publications: Sequence[str]) -> dict[str, str]:
+def plugin_options(
+    server_version: int, wanted: StreamOptions, publications: Sequence[str], *, is_binary: bool = False
+) -> dict[str, str]:
     """pgoutput's options. A definite error where the server is too old for what was asked for."""
     _require(server_version, wanted)
     newest = max((each for each, since in _SINCE.items() if server_version >= since), default=1)
@@ -51,6 +53,8 @@ def plugin_options(server_version: int, wanted: StreamOptions, publications: Seq
     options = {"proto_version": str(protocol), "publication_names": names}
     if server_version >= _SINCE[2]:
         options["messages"] = "true"
+    if is_binary and server_version >= _SINCE[2]:
+        options["binary"] = "true"
     if protocol >= 2 and wanted.is_streaming:
         options["streaming"] = "on"
     if wanted.two_phase:

@@ -19,7 +19,7 @@ from tailrace.model.table import TableId
 from tailrace.source.door import Claim, Problem
 from tailrace.source.postgres._access import Rights
 from tailrace.source.postgres._catalog import TableInfo, find_tables, quoted
-from tailrace.source.postgres._connection import one_line
+from tailrace.source.postgres._connection import UnreadableName, one_line
 from tailrace.source.postgres._problems import problems
 from tailrace.source.postgres._queries import NAMESPACES_SINCE, load
 from tailrace.source.postgres._waiting import Waiter, lock_holders
@@ -151,7 +151,10 @@ def publish(
 
 
 def sent_tables(conn: psycopg.Connection, claim: Claim, infos: Sequence[TableInfo]) -> set[TableId]:
-    """Those of the tables that the claim's publications send now."""
+    """Those of the tables that the claim's publications send now. A definite error without one that is not ours: to
+    make it again is for a person, and until then no table can be copied."""
+    if not claim["owns_publication"]:
+        require_publication(conn, claim["publication"])
     found = [find_publication(conn, each, inserts=n > 0) for n, each in enumerate(publications(claim))]
     sent = [each.tables if each is not None else frozenset[TableId]() for each in found]
     if found[0] is not None and not claim["owns_publication"]:
@@ -178,6 +181,8 @@ def ensure_publication(
     missing = [table for table in tables if found is None or table not in found.tables]
     infos = {info.table: info for info in find_tables(conn, missing)}
     others = sorted((found.tables | found.partial) - set(tables)) if found is not None else []
+    # One that was renamed to what is not UTF-8 stays: no statement of ours can name it. Its changes are passed over.
+    others = [each for each in others if not any(isinstance(n, UnreadableName) for n in (each.namespace, each.name))]
     done = Ensured(dropped=[] if kind.keeps_others else others)
     if done.dropped:
         waiter.run(conn, _without(name, done.dropped), lock_holders("leaving tables out of the publication"))

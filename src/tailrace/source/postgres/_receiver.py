@@ -13,6 +13,7 @@ from psycopg import pq
 
 from tailrace.errors import DefiniteError, GapError, TailraceError, TransientError
 from tailrace.source.postgres._inbox import Inbox, Messages
+from tailrace.source.postgres._stepping import UnsentError
 from tailrace.source.postgres._timeline import REPAIR
 
 FEEDBACK_SECONDS = 0.5
@@ -27,6 +28,8 @@ ANSWER_SECONDS = 5.0
 
 _UNDEFINED_OBJECT = b"42704"
 _POSTGRES_EPOCH_SECONDS = 946_684_800
+_TOO_LARGE = b"invalid memory alloc request size"
+"""What the server says of a value whose text would be larger than it can hold, with a state that says nothing."""
 _STATUS = struct.Struct(">cQQQqB")
 _MESSAGES_AT_ONCE = 10_000
 
@@ -45,14 +48,17 @@ class Receiver(threading.Thread):
         durable_ordinal: Callable[[], int],
         is_paused: Callable[[], bool],
         is_at_work: Callable[[], bool],
+        shorten: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        """`is_at_work` is asked of a server that is silent: whether it reads its WAL for us at present."""
+        """`is_at_work` is asked of a server that is silent: whether it reads its WAL for us at present. What `shorten`
+        leaves of a message is handed over."""
         super().__init__(name="receiver", daemon=True)
         self._pgconn = conn.pgconn
         self._inbox = inbox
         self._durable_ordinal = durable_ordinal
         self._is_paused = is_paused
         self._is_at_work = is_at_work
+        self._shorten = shorten
         self._stopping = threading.Event()
         self._keeps_coming = False
         """Messages have come since we last waited for some."""
@@ -101,8 +107,9 @@ class Receiver(threading.Thread):
         while len(lengths) < _MESSAGES_AT_ONCE:
             size, message = get(1)
             if size > 0:
-                data += message
-                lengths.append(size)
+                handed = message if self._shorten is None else self._shorten(bytes(message))
+                data += handed
+                lengths.append(len(handed))
             elif size == 0:
                 break
             else:
@@ -146,7 +153,6 @@ def _ending(pgconn: pq.abc.PGconn) -> TailraceError:
         return GapError(message, f"let nothing drop the publication; {REPAIR}")
     if state is not None and state.startswith(b"42"):
         return DefiniteError(f"the server refuses to stream: {reason}", "see what changed in the database")
-    if state is not None and state.startswith(b"22"):
-        hint = "the database's encoding has no UTF-8 for it; change the value and start a new lake in an empty folder"
-        return DefiniteError(f"the server cannot send a value: {reason}", hint)
+    if state is not None and (state.startswith((b"22", b"54")) or _TOO_LARGE in text):
+        return UnsentError(f"the server cannot send a value: {reason}")
     return TransientError(f"the server ended the stream: {reason}")

@@ -12,7 +12,7 @@ from datetime import datetime
 import psycopg
 
 from tailrace.errors import DefiniteError, TailraceError, TransientError
-from tailrace.source.postgres._connection import connect
+from tailrace.source.postgres._connection import connect_for_names
 from tailrace.source.postgres._queries import load
 
 QUERIES = load("replication.sql")
@@ -47,7 +47,7 @@ def is_at_work(dsn: str, pid: int) -> bool:
     """Whether the server's process that sends to us is there and waits for no one: neither for us nor for WAL. Not
     where the server cannot be asked."""
     try:
-        with closing(connect(dsn)) as conn:
+        with closing(connect_for_names(dsn)) as conn:
             row = conn.execute(QUERIES["is_at_work"], {"pid": pid}).fetchone()
     except (TailraceError, psycopg.Error):
         return False

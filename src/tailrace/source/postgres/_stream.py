@@ -82,11 +82,14 @@ class StreamEncoder:
     """Turns messages into records. Remembers open transactions between two calls: of each streamed one the shapes that
     it announced, never its changes."""
 
+    _encoding, is_done = "utf-8", False
+    """What names are written in, and whether it takes no more."""
+
     def __init__(self, known: Known, describe: Callable[[Relation], Described]) -> None:
         self._last_commit_ordinal = known.last_commit_ordinal
         self._prepared = dict(known.prepared)
         self._received_ordinal = known.received_ordinal
-        self._replay = known.replay
+        self.replay = known.replay
         self._history = known.history
         self._describe = describe
         self._streamed: dict[int, list[tuple[int, Relation]]] = {}
@@ -125,7 +128,7 @@ class StreamEncoder:
         """Transactions which nothing is to be asked about are taken together."""
         self._take_changes(done, whole.start)
         is_new = whole.first_commit > self._last_commit_ordinal
-        if self._xid or self._unlogged or self._replay.is_awaited or not is_new:
+        if self._xid or self._unlogged or self.replay.is_awaited or not is_new:
             rare = self._records.heads.rare
             first, last = np.searchsorted(rare, (whole.start, whole.stop))
             return self._take_rare(rare[first:last].tolist(), whole.start)
@@ -169,7 +172,7 @@ class StreamEncoder:
                     # Inside a block a keepalive says nothing about what has been received whole.
                     lsn = _lsn(message)
                     # The transaction that commits there comes next, if there is one.
-                    self._replay.passed(lsn - 1)
+                    self.replay.passed(lsn - 1)
                     self._records.add(lsn, 0, Kind.KEEPALIVE)
             case "R" | "T" | "M" | "Y" | "O":
                 self._take_inside(tag, message, payload)
@@ -190,7 +193,7 @@ class StreamEncoder:
             raise malformed(tag)
         match tag:
             case "R":
-                self._announce(parse_relation(payload), sub_xid)
+                self._announce(parse_relation(payload, self._encoding), sub_xid)
             case "T":
                 for relation in parse_truncate(payload).relations:
                     self._add(message, Kind.TRUNCATE, payload, relation, sub_xid)
@@ -217,7 +220,7 @@ class StreamEncoder:
                 self._leave_block()
             case "c":
                 xid, commit = parse_stream_commit(payload)
-                self._replay.committed(commit.position.ordinal, commit.position.time_us)
+                self.replay.committed(commit.position.ordinal, commit.position.time_us)
                 self._complete(xid, tag)
                 self._end(message, xid, commit)
             case "A":
@@ -281,7 +284,7 @@ class StreamEncoder:
         lsn, _, commit_lsn, end_lsn, time = _COMMIT.unpack(message)
         if self._block != ("B", self._xid, commit_lsn):
             raise malformed("C")
-        self._replay.committed(commit_lsn, time + POSTGRES_EPOCH_US)
+        self.replay.committed(commit_lsn, time + POSTGRES_EPOCH_US)
         if not self._is_skipped:
             ordinals = self._history.ordinal(commit_lsn), self._history.ordinal(end_lsn)
             payload = _COMMIT_RECORD.pack(*ordinals, time + POSTGRES_EPOCH_US)
@@ -320,7 +323,7 @@ class StreamEncoder:
         if self._xid:
             raise malformed("K")
         if ended.commit is not None:
-            self._replay.committed(ended.commit.position.ordinal, ended.commit.position.time_us)
+            self.replay.committed(ended.commit.position.ordinal, ended.commit.position.time_us)
         if self._prepared.pop(ended.xid, None) is not None:
             self._end(message, ended.xid, ended.commit)
         elif ended.commit is not None and ended.commit.position.ordinal > self._last_commit_ordinal:

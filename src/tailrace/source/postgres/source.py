@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
@@ -43,13 +43,12 @@ from tailrace.source.postgres import _address, _capture, _chunks, _doctor, _keys
 from tailrace.source.postgres._catalog import (
     TableInfo,
     append_only,
-    as_text,
     find_tables,
     list_tables,
     measured,
-    require_columns,
     schema_of,
 )
+from tailrace.source.postgres._chosen_columns import as_text, require_columns
 from tailrace.source.postgres._claims import require_names, require_signals, require_usable
 from tailrace.source.postgres._connection import IdleConnections, KeptConnection, explained, one_state, session
 from tailrace.source.postgres._continuity import continued, restart
@@ -183,12 +182,14 @@ class PostgresSource(Source):
         self._require_signals(claim)
         return claim
 
-    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> list[SourceTable]:
+    def tables(
+        self, include: Sequence[str], exclude: Sequence[str], known: Collection[TableId] = ()
+    ) -> list[SourceTable]:
         exclude = without_signals(self._signals, include, exclude)
         with session(self._dsn) as conn, one_state(conn):
             sent = sent_by(conn, self._publication, generated=self._generated)
-            found = self._as_chosen(list_tables(conn, include, exclude, by_leaves=sent.by_leaves), sent)
-            require_columns(found, self._as_text)
+            found = self._as_chosen(list_tables(conn, include, exclude, known, by_leaves=sent.by_leaves), sent)
+            require_columns(found, self._as_text, known)
             return source_tables(conn, found)
 
     def describe(self, tables: Sequence[TableId]) -> dict[TableId, SourceTable]:
