@@ -23,7 +23,7 @@ class Chooser:
         self._choices = home.choices
         self._folds_case = home.folds_case
         self.passed_over: DefiniteError | None = None
-        """What the last call found to be gone that a person named."""
+        """What the last call found to be gone that a person named, beside tables."""
 
     def mark(self) -> int:
         """Another number when people have chosen otherwise. Cheap."""
@@ -40,8 +40,10 @@ class Chooser:
         except DefiniteError as error:
             if not known:
                 raise
-            self.passed_over = error
             told = self._left(known, starting=starting)
+            if all(any(each.table.matches(pattern) for each in told) for pattern in include):
+                # A table that is gone is told of by its own record.
+                self.passed_over = error
         choices = self._choices.all()
         names = {each.table for each in told}
         more = [each for each in self._taken(choices, known) if each.table not in names]
