@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from tailrace.read.cut import arrow as arrow
     from tailrace.read.cut import cut as cut
     from tailrace.spark.datasource import register as register
+    from tailrace.spark.session import spark_session as spark_session
 
-__all__ = ["Cut", "arrow", "cut", "register", "signal"]
+__all__ = ["Cut", "arrow", "cut", "register", "signal", "spark_session"]
 
 
 def __getattr__(name: str) -> Any:
@@ -24,6 +25,10 @@ def __getattr__(name: str) -> Any:
         from tailrace.spark.datasource import register
 
         return register
+    if name == "spark_session":
+        from tailrace.spark.session import spark_session
+
+        return spark_session
     if name == "signal":
         from tailrace.connector.signals import signal
 

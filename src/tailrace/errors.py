@@ -18,6 +18,9 @@ class TailraceError(Exception):
         self.message = message
         self.hint = hint
         self.table = table
+        if hint is not None:
+            # A traceback in a person's own program shows notes.
+            self.add_note(f"hint: {hint}")
 
 
 class TransientError(TailraceError):

@@ -56,13 +56,6 @@ def test_no_command_or_option_is_documented_that_does_not_exist() -> None:
     assert unknown == []
 
 
-def test_every_command_of_the_readme_exists() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    used = set(re.findall(r"^\$ tailrace ([a-z]+)", readme, re.MULTILINE))
-    assert used
-    assert used <= {name.split()[0] for name in _commands()}
-
-
 def test_every_make_target_that_is_named_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from tailrace.connector.takeover import Takeover
     from tailrace.source.door import Source
 
+_POSITIONS = {
+    "log": "the lake's log ends at {}",
+    "lake": "the lake is published up to {}",
+    "edit": "the edit goes to {}",
+    "source": "the source has written up to {}",
+    "kept": "the slot keeps changes from {} on",
+}
+"""Every position that an assessment has, as a line."""
+
 app = typer.Typer(help="Offsets: how far a lake has got.", no_args_is_help=True, rich_markup_mode="markdown")
 
 Lake = Annotated[Path, typer.Argument(help="The lake's folder.")]
@@ -302,7 +311,7 @@ def _show(found: Assessment, *, is_compared: bool, as_json: bool) -> None:
     for difference in found.differences:
         _print(str(difference))
     for name, position in found.positions.items():
-        _print(f"{name}: {position}")
+        _print(_POSITIONS[name].format(position))
     if found.tables:
         _print(f"copied again: {', '.join(found.tables)}")
     _print(found.says)

@@ -11,12 +11,14 @@ PATH = Path(__file__).resolve().parents[3] / "docs" / "configuration.md"
 
 _INTRODUCTION = r"""# Configuration
 
-A connector is configured in the words of Debezium's connector for Postgres, so a file that you have works here, or you
-are told what in it does not. [The example](examples/shop.yaml) is a whole one:
+A connector is configured with the property names of Debezium's connector for Postgres. A file that you have for
+Debezium works here, or you are told which of its properties do not. [shop.yaml](examples/shop.yaml) is a complete
+example:
 
 ```console
+$ export SHOP_PASSWORD=secret
 $ tailrace run --check shop.yaml    # read it, and show what becomes of each key
-$ tailrace run shop.yaml            # run the connector in the foreground; again, and it continues
+$ tailrace run --once shop.yaml     # run the connector; without --once it follows until Ctrl-C
 ```
 
 A configuration is what Kafka Connect's is: keys and texts. A file is `.yaml`, `.json` or `.properties`. In YAML and
@@ -33,7 +35,8 @@ Each property has a verdict:
 | refused | the configuration is not accepted: what it asks for would change what is copied, and we do not do it |
 
 A value that asks for what happens anyway is accepted without a word, whatever the verdict. A key that is in none of the
-tables is refused, with the key that you may have meant. All problems are told at once.
+tables is refused, with the key that you may have meant. All problems are told at once. [Types](types.md) says what a
+value of each type becomes.
 
 ## Secrets
 
@@ -119,7 +122,7 @@ def _code(text: str | None) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("docs/types.md", "[types](types.md)")
+    return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":

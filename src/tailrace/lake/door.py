@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
-from tailrace.errors import TransientError
+from tailrace.errors import DefiniteError, TransientError
 from tailrace.lake.stamp import Stamp
 from tailrace.model.table import Column, TableSchema
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 class ConflictError(TransientError):
     """Another writer changed the table meanwhile. Nothing of ours is in it: look again and try again."""
+
+
+class UnfitSessionError(DefiniteError):
+    """A Spark session that cannot read the format: no table is to blame."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,7 @@ class LakeTable(Protocol):
 
     def open(self, spark: SparkSession, version: int, *, keep: bool = False) -> DataFrame:
         """One version in Spark, for ever the same rows; with `keep`, ready to be read again soon. Columns carry the
-        comments of `lake.columns`."""
+        comments of `lake.columns`. An `UnfitSessionError` where the session lacks what `LakeFormat.configure` adds."""
         ...
 
     def scan(self, version: int) -> Scan:

@@ -27,7 +27,9 @@ class Difference:
     after: Any
 
     def __str__(self) -> str:
-        return f"{self.field}: {shown(self.before)} → {shown(self.after)}"
+        before = "not there" if self.change is Change.ADDED else _value(self.before)
+        after = "removed" if self.change is Change.REMOVED else _value(self.after)
+        return f"{self.field}: {before} → {after}"
 
 
 def diff(before: Wire | None, after: Wire | None) -> list[Difference]:
@@ -42,6 +44,10 @@ def diff(before: Wire | None, after: Wire | None) -> list[Difference]:
         elif not _is_same(old[name], new[name]):
             found.append(Difference(name, Change.MODIFIED, old[name], new[name]))
     return found
+
+
+def _value(value: Any) -> str:
+    return "null" if value is None else shown(value)
 
 
 def _is_same(old: Any, new: Any) -> bool:

@@ -44,7 +44,10 @@ class OffsetFaultsError(DefiniteError):
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        super().__init__(f"the offset is not valid: {faults[0]}{more}", "the layouts are in docs/offsets.md")
+        super().__init__(
+            f"the offset is not valid: {faults[0]}{more}",
+            "the layout: tailrace offsets layout KIND, or GET /offsets/layouts/KIND",
+        )
         self.faults = list(faults)
 
 

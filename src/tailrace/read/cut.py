@@ -7,7 +7,6 @@ is used. A table is opened when it is first asked for, and a table in trouble tr
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.door import LakeTable
+from tailrace.lake.door import LakeTable, UnfitSessionError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
@@ -69,9 +68,13 @@ class Cut(Generic[Frame]):
         names = TableNames(self.tables.known, self.engine.dialect)
         shown = set()
         for table in self.tables.known:
-            with suppress(DefiniteError):
+            try:
                 self._register(table, names.views(table))
-                shown |= {view.lower() for view in names.views(table)}
+            except UnfitSessionError:
+                raise
+            except DefiniteError:
+                continue
+            shown |= {view.lower() for view in names.views(table)}
         for view in names.all - shown:
             self.engine.hide(view)
 

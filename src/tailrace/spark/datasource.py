@@ -13,7 +13,7 @@ is refused, here only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,15 @@ from pyspark.sql.types import StructType
 from tailrace.changes.decoding import RANGE_BYTES, decode_ranges
 from tailrace.changes.shape import TableShape, shape_of, with_dropped, without_key
 from tailrace.errors import DefiniteError
+from tailrace.lake.formats import format_named
 from tailrace.lake.frames import spark_schema
-from tailrace.log.ranges import ByteRange
+from tailrace.lake.home import LakeHome
+from tailrace.log.ranges import ByteRange, no_longer
 from tailrace.log.reader import LogReader
 from tailrace.model.change import PREFIX, change_schema
-from tailrace.model.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, padded
-from tailrace.model.table import TableSchema
+from tailrace.model.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, is_ours, padded
+from tailrace.model.following import typed_like
+from tailrace.model.table import TableId, TableSchema
 from tailrace.source.kinds import source_class
 
 OPTIONS = {
@@ -68,6 +71,8 @@ class LogPart(InputPartition):
     after: int
     upto: int
     byte_range: ByteRange | None
+    shape: TableShape | None = None
+    """With the shapes that the log had when the part was planned; a stream may have begun before."""
 
 
 class TailraceDataSource(DataSource):
@@ -89,15 +94,15 @@ class TailraceDataSource(DataSource):
         return "tailrace"
 
     def schema(self) -> StructType:
-        shape = self._shape()
-        return spark_schema(public_schema(shape.target) if shape else TRANSACTIONS)
+        target = self._target()
+        return spark_schema(public_schema(target) if target else TRANSACTIONS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _BatchReader(self._log, self._shape(), self._number("startseq"), self._number("endseq"))
+        return _BatchReader(self._log, self._target(), self._number("startseq"), self._number("endseq"))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         limits = self._number("maxtransactionspertrigger"), self._number("maxbytespertrigger")
-        return _StreamReader(self._log, self._shape(), self._number("startseq"), limits)
+        return _StreamReader(self._log, self._target(), self._number("startseq"), limits)
 
     def _number(self, name: str) -> int | None:
         text = self._given.get(name)
@@ -105,51 +110,81 @@ class TailraceDataSource(DataSource):
             raise DefiniteError(f"option {name} is {text!r}, not a number")
         return None if text is None else int(text)
 
-    def _shape(self) -> TableShape | None:
-        """The table's shape as it is now; a stream is started again to see a newer one."""
+    def _target(self) -> TableSchema | None:
+        """The table as changes of it are shown: as the newest one in the log or, before there is one, as the lake's
+        copy. A stream is started again to see a newer shape."""
         if "table" not in self._given:
             return None
         given = self._given["table"]
         wanted = given if "." in given else f"public.{given}"
-        reader = LogReader(self._log)
-        decode = source_class(reader.identity["source"]).decode
-        known = {str(version.schema.table): version.schema.table for version in reader.schemas()}
-        shape = None
-        if wanted in known:
-            shape = shape_of(reader.schemas(), known[wanted], (0, reader.head.position), decode)
-        if shape is None:
-            raise DefiniteError(
-                f"the log has no changes of table {given}", f"it has: {', '.join(sorted(known)) or 'none yet'}"
-            )
-        return without_key(with_dropped(shape))
+        path, reader = Path(self._given["path"]), LogReader(self._log)
+        copied = _copied(path, wanted)
+        logged = {str(version.schema.table): version.schema.table for version in reader.schemas()}
+        shape = _shape(reader, logged[wanted]) if wanted in logged else None
+        if shape is not None:
+            return typed_like(with_dropped(shape).target, copied.columns if copied else ())
+        if copied is None:
+            known = sorted({*logged, *map(str, LakeHome(path).tables.load())})
+            hint = f"it has: {', '.join(known) or 'none yet'}"
+            raise DefiniteError(f"neither the log nor the lake has a table {given}", hint)
+        return copied
+
+
+def _shape(reader: LogReader, table: TableId, relation: int | None = None) -> TableShape | None:
+    decode = source_class(reader.identity["source"]).decode
+    found = shape_of(reader.schemas(), table, (0, reader.head.position), decode, relation)
+    return None if found is None else without_key(found)
+
+
+def _copied(path: Path, wanted: str) -> TableSchema | None:
+    """The table as the lake at `path` has it; None where that is no lake or has no copy yet."""
+    home = LakeHome(path)
+    source = home.source()
+    table, record = next((each for each in home.tables.load().items() if str(each[0]) == wanted), (None, None))
+    if source is None or table is None or record is None:
+        return None
+    stored = format_named(source.format).table(home.table_path(table))
+    version = stored.version()
+    if version is None:
+        return None
+    columns = [column for column in stored.columns(version.number) if not is_ours(column)]
+    return TableSchema(table, record.relation, tuple(columns), ())
 
 
 class _LogParts:
     """What batch and stream readers share: parts of a range, and reading one."""
 
-    def __init__(self, log: Path, shape: TableShape | None) -> None:
+    def __init__(self, log: Path, target: TableSchema | None) -> None:
         self._log = log
-        self._shape = shape
+        self._target = target
 
     def _parts(self, after: int, upto: int) -> Sequence[LogPart]:
+        reader = LogReader(self._log)
         if after >= upto:
             return []
-        if self._shape is None:
+        if after + 1 < reader.oldest_seq:
+            raise no_longer(self._log, after + 1)
+        if self._target is None:
             return [LogPart(after, upto, None)]
-        ranges = LogReader(self._log).ranges(after, upto, RANGE_BYTES, self._shape.relations)
-        return [LogPart(after, upto, each) for each in ranges]
+        shape = _shape(reader, self._target.table, self._target.relation)
+        if shape is None:
+            return []
+        shape = replace(shape, target=self._target)
+        ranges = reader.ranges(after, upto, RANGE_BYTES, shape.relations)
+        return [LogPart(after, upto, each, shape) for each in ranges]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        if partition.byte_range is None or self._shape is None:
+        if partition.byte_range is None or partition.shape is None:
             return iter(transactions(LogReader(self._log), partition.after, partition.upto).to_batches())
-        changes = decode_ranges(self._log, [partition.byte_range], partition.after, partition.upto, self._shape)
-        names = public_schema(self._shape.target).names
+        shape: TableShape = partition.shape
+        changes = decode_ranges(self._log, [partition.byte_range], partition.after, partition.upto, shape)
+        names = public_schema(shape.target).names
         return (padded(padded(batch), EXACT_BEFORE).rename_columns(names) for batch in changes)
 
 
 class _BatchReader(_LogParts, DataSourceReader):
-    def __init__(self, log: Path, shape: TableShape | None, start: int | None, end: int | None) -> None:
-        super().__init__(log, shape)
+    def __init__(self, log: Path, target: TableSchema | None, start: int | None, end: int | None) -> None:
+        super().__init__(log, target)
         self._start, self._end = start, end
 
     def partitions(self) -> Sequence[LogPart]:
@@ -164,9 +199,9 @@ class _BatchReader(_LogParts, DataSourceReader):
 
 class _StreamReader(_LogParts, DataSourceStreamReader):
     def __init__(
-        self, log: Path, shape: TableShape | None, start: int | None, limits: tuple[int | None, int | None]
+        self, log: Path, target: TableSchema | None, start: int | None, limits: tuple[int | None, int | None]
     ) -> None:
-        super().__init__(log, shape)
+        super().__init__(log, target)
         self._start = start
         self._transactions_max, self._bytes_max = limits
 

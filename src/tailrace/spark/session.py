@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.lake.door import LakeFormat
+from tailrace.lake.formats import DEFAULT, format_named
 from tailrace.settings import LOCAL_SPARK, SparkSettings
 from tailrace.spark import cluster, prepared
 from tailrace.spark.task_errors import SessionError
@@ -97,6 +98,11 @@ def session(
             started.stop()
             raise
     return started
+
+
+def spark_session() -> SparkSession:
+    """The process's Spark session; where there is none, a local one that reads and writes lakes is started."""
+    return session(format_named(DEFAULT), brief=False)
 
 
 def local_options(lake_format: LakeFormat) -> dict[str, str]:

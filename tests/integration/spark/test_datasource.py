@@ -9,10 +9,16 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.integration.postgres.capturing import Capture
 from tests.postgres import wait_until
+from tests.running import sync_once
 
 import tailrace
+from tailrace.log._consumers import Consumers
+from tailrace.log.reader import LogReader
+from tailrace.log.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
+from tailrace.settings import ConnectorSettings
+from tailrace.source.kinds import source_of
 from tailrace.source.postgres.source import PostgresSource
 
 TRANSACTIONS = 30
@@ -96,5 +102,52 @@ def test_an_unknown_option_or_table_is_refused_by_name(spark: SparkSession, log:
     tailrace.register(spark)
     with pytest.raises(Exception, match="unknown option 'tabel'"):
         spark.read.format("tailrace").option("tabel", "public.one").load(str(log))
-    with pytest.raises(Exception, match=r"no changes of table public\.three"):
+    with pytest.raises(Exception, match=r"neither the log nor the lake has a table public\.three"):
         spark.read.format("tailrace").option("table", "public.three").load(str(log))
+
+
+def test_a_stream_of_a_fresh_lake_is_empty_and_then_brings_what_comes(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    """The log has seen no change of the table when the stream begins; columns come and go while it runs."""
+    lake = tmp_path / "lake"
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute(
+            "create table one (id int primary key, a text, b numeric(10,2)); insert into one values (1, 'a', 1)"
+        )
+        sync_once(ConnectorSettings(lake, once=True), source_of(database), spark)
+        tailrace.register(spark)
+        stream = spark.readStream.format("tailrace").option("table", "public.one").load(str(lake))
+        assert [name for name in stream.columns if not name.startswith("_")] == ["id", "a", "b"]
+        query = stream.writeStream.format("memory").queryName("fresh").start()
+        try:
+            query.processAllAvailable()
+            assert spark.table("fresh").count() == 0
+            conn.execute("insert into one values (2, 'b', 2)")
+            conn.execute("alter table one drop a; alter table one add c text; insert into one values (3, 3, 'c')")
+            sync_once(ConnectorSettings(lake, once=True), source_of(database), spark)
+            query.processAllAvailable()
+            rows = spark.sql("select id, a, b, _op from fresh order by id").collect()
+        finally:
+            query.stop()
+    found = [(row["id"], row["a"], float(row["b"]), row["_op"]) for row in rows]
+    assert found == [
+        (2, "b", 2.0, "c"),
+        (3, None, 3.0, "c"),
+    ]
+
+
+@pytest.mark.parametrize("table", ["public.one", None])
+def test_only_a_start_that_was_deleted_from_the_log_is_refused(
+    spark: SparkSession, log: Path, table: str | None
+) -> None:
+    writer = LogWriter.open(log, LogReader(log).identity)
+    writer.roll()
+    Consumers(log).acknowledge("lake", TRANSACTIONS)
+    assert writer.retain()
+    writer.close()
+    tailrace.register(spark)
+    reader = spark.read.format("tailrace").options(**({"table": table} if table else {}))
+    assert reader.load(str(log)).collect() == []
+    with pytest.raises(Exception, match="no longer holds all of transaction 11 "):
+        reader.option("startSeq", 10).load(str(log)).collect()

@@ -67,7 +67,7 @@ def test_a_check_of_what_is_refused_prints_the_table_and_every_problem(lake: Pat
     assert result.stderr.splitlines() == [
         "error: snapshot.mode: a lake keeps its rows, so no start needs another copy: use initial, or when_needed",
         "error: colour: unknown",
-        "hint: docs/configuration.md has every key, and what becomes of it",
+        "hint: what becomes of each key: tailrace run --check FILE, or PUT /connector-plugins/NAME/config/validate",
     ]
 
 

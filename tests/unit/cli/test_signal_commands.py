@@ -1,11 +1,10 @@
-"""`tailrace signal` and `tailrace signals`: what is sent, refused and shown, and what docs/signals.md tells."""
+"""`tailrace signal` and `tailrace signals`: what is sent, refused and shown."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -19,9 +18,7 @@ from tailrace.model.notification import CopyStep, Notification
 from tailrace.model.signal import Arrival, Signal, SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.snapshot.signals import TYPES, ExecuteSnapshot, Log, Rejection, arrival_of, order_of
-
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "signals.md"
+from tailrace.snapshot.signals import TYPES, ExecuteSnapshot, Log, order_of
 
 
 @pytest.fixture
@@ -151,31 +148,3 @@ def test_signals_are_shown_with_what_became_of_them(home: LakeHome) -> None:
     ]
     assert listed[0]["data"] == data
     assert re.fullmatch(times, listed[0]["received"])
-
-
-def test_the_commands_of_the_page_print_what_it_shows(home: LakeHome) -> None:
-    blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.M | re.S)
-    commands = [each for block in blocks for each in re.split(r"^\$ ", block, flags=re.M) if each]
-    assert len(commands) >= 5
-    for each in commands:
-        command, output = re.match(r"((?:.*\\\n)*.*)\n((?:.*\n)*)", each).groups()
-        result = run(*shlex.split(command.replace("\\\n", ""))[1:])
-        assert result.exit_code == 0, command
-        shown = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", result.stdout)
-        assert shown.split() == re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", output).split(), command
-
-
-def test_the_lines_and_rows_of_the_page_are_orders() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    lines = [
-        line for block in re.findall(r"^```json\n(.*?)^```", page, flags=re.M | re.S) for line in block.splitlines()
-    ]
-    assert lines
-    for line in lines:
-        found = arrival_of(line, "file")
-        assert found.reason is None
-        assert not isinstance(order_of(found.signal), Rejection), line
-    rows = re.findall(r"^insert into \S+ values \('(.*?)', '(.*?)', '(.*)'\);", page, flags=re.M)
-    assert rows
-    for row in rows:
-        assert not isinstance(order_of(Signal(*row)), Rejection), row

@@ -181,5 +181,6 @@ def test_a_difference_names_what_was_added_removed_and_changed() -> None:
         ("txId", Change.REMOVED, 2, None),
         ("xmin", Change.ADDED, None, None),
     ]
+    assert [str(each) for each in found][1:] == ["lsn: 1 → 5", "txId: 2 → removed", "xmin: not there → null"]
     assert diff(None, {}) == []
     assert [each.change for each in diff({"lsn": 1}, None)] == [Change.REMOVED]

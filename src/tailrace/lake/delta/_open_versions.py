@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from tailrace.lake.door import UnfitSessionError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -22,6 +24,20 @@ KEPT_TABLES_MAX = 32
 _Key = tuple[str, int, int]
 """Path, version, and when it was made: another table may be built in the same place."""
 _kept: WeakKeyDictionary[SparkSession, OrderedDict[_Key, DataFrame]] = WeakKeyDictionary()
+
+LACKS_DELTA = ("DATA_SOURCE_NOT_FOUND", "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG")
+"""Without Delta's jar, and with it but without the two settings."""
+HINT = """\
+in a Python without a Spark session: spark = tailrace.spark_session(). Or give your own session Delta when it is made:
+
+from delta import configure_spark_with_delta_pip
+from pyspark.sql import SparkSession
+
+spark = configure_spark_with_delta_pip(
+    SparkSession.builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension").config(
+        "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    )
+).getOrCreate()"""
 
 
 def open_version(spark: SparkSession, path: str, version: int, *, keep: bool) -> DataFrame:
@@ -46,7 +62,13 @@ def open_version(spark: SparkSession, path: str, version: int, *, keep: bool) ->
 
 
 def _read(spark: SparkSession, path: str, version: int) -> DataFrame:
-    return spark.read.format("delta").option("versionAsOf", version).load(path)
+    try:
+        return spark.read.format("delta").option("versionAsOf", version).load(path)
+    except Exception as error:
+        # pyspark turns only the second into an error of its own.
+        if any(code in str(error) for code in LACKS_DELTA):
+            raise UnfitSessionError("this Spark session has no Delta", HINT) from None
+        raise
 
 
 def _made_ns(path: str, version: int) -> int:
