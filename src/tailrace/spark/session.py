@@ -250,14 +250,10 @@ def is_running() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def has_died(within_seconds: float = 0.0) -> bool:
-    """Whether the JVM that this process started is no more, or will not be so soon."""
+def has_died() -> bool:
+    """Whether the JVM that this process started is no more."""
     jvm = getattr(SparkContext._gateway, "proc", None)
-    if jvm is None:
-        return False
-    with suppress(subprocess.TimeoutExpired):
-        jvm.wait(within_seconds)
-    return jvm.poll() is not None
+    return jvm is not None and jvm.poll() is not None
 
 
 def forget() -> None:

@@ -121,6 +121,9 @@ def test_queries_of_what_is_not_there_are_told(shop: tuple[Served, str]) -> None
     server.ask("POST", "/query", {"connector": "none", "sql": "select 1"}, 404)
     server.ask("POST", "/query", {"connector": "idle", "sql": "select 1"}, 409)
     query(server, "select 1", 400, engine="oracle")
+    assert query(server, "select 1", engine="duckdb")["rows"] == [[1]]
+    for sql in ("select 1", """execute immediate "select transform(1) using 'id' as (x)" """, "select '${env:PATH}'"):
+        assert "Spark is not asked over REST" in str(query(server, sql, 400, engine="spark")["message"])
     query(server, "select 1", 400, published=True, as_of="0/1")
     query(server, "select 1", 400, as_of="nonsense")
     assert 'syntax error at or near "selec"' in str(query(server, "selec 1", 400)["message"])
