@@ -15,7 +15,7 @@ from tailrace.configuration._examination import Examination
 from tailrace.configuration.files import normalised
 from tailrace.configuration.problems import ConfigurationError
 from tailrace.configuration.properties import PROPERTIES, Property, property_of
-from tailrace.configuration.secrets import redacted, shown, unredacted
+from tailrace.configuration.secrets import redacted, require_given_again, shown, unredacted
 from tailrace.settings import ConnectorSettings
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "normalised",
     "read",
     "redacted",
+    "require_given_again",
     "unredacted",
 ]
 

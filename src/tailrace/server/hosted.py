@@ -18,6 +18,7 @@ from tailrace.connector.connector import Connector, Status
 from tailrace.connector.events import ConnectorState, CutPublished, Event, StreamProgressed
 from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError
+from tailrace.hidden import masked
 from tailrace.lake.home import LakeHome
 from tailrace.server import lifecycle
 from tailrace.server.hub import LifeChanged, Told
@@ -169,7 +170,7 @@ def ended_by(error: BaseException) -> Ended:
     if isinstance(error, TailraceError):
         trace = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
         return Ended(Outcome.DEFINITE if isinstance(error, DefiniteError) else Outcome.TRANSIENT, trace)
-    first_line = (str(error) or type(error).__name__).strip().splitlines()[0]
+    first_line = masked(str(error) or type(error).__name__).strip().splitlines()[0]
     return Ended(Outcome.TRANSIENT, f"unexpected: {first_line[:300]}")
 
 

@@ -49,6 +49,8 @@ class ServerSettings:
     tls_key: Path | None = None
     state_url: str | None = None
     spark: SparkSettings = LOCAL_SPARK
+    signal_folder: Path | None = None
+    """Where files of signals may lie, besides the home."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def serve(settings: ServerSettings, ready: Callable[[Serving], None]) -> list[st
         store = Store.in_folder(home.path) if settings.state_url is None else Store.at(settings.state_url)
         stack.callback(store.close)
         store.lock()
-        supervisor = Supervisor(home, store, settings.spark)
+        supervisor = Supervisor(home, store, settings.spark, settings.signal_folder)
         host, port = bound.getsockname()[:2]
         parts = Parts.of(supervisor, f"{host}:{port}")
         server = _Server(_config(settings, Gate(create_app(parts), guard)), parts.closing)

@@ -185,7 +185,7 @@ def test_an_alteration_that_makes_no_sense_changes_nothing(
 @pytest.mark.parametrize("statement", ["add table if not exists orders", "drop table if exists items, sales.teams"])
 def test_an_alteration_that_may_be_done_already_is_not_done_again(sources: MemorySources, statement: str) -> None:
     run(sources, f"create source shop from postgres {ADDRESS} table orders")
-    assert said(sources, f"alter source shop {statement}") == "source shop is so already: nothing was done"
+    assert said(sources, f"alter source shop {statement}") == "source shop already matches; nothing changed"
     assert sources.stored["shop"].version == 1
 
 
