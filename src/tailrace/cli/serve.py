@@ -101,6 +101,8 @@ def _show(serving: Serving, *, quiet: bool) -> None:
     """The address, then a line for each change of a connector's state."""
     console = Console(highlight=False, soft_wrap=True, emoji=False)
     console.print(f"listening on {serving.address}")
+    for warning in serving.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     if not quiet:
         serving.supervisor.hub.subscribe(_Lines(console).show)
 

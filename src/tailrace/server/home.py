@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +22,8 @@ from tailrace.server.errors import RequestError
 from tailrace.server.store import NAME_CHARACTERS_MAX
 
 FOLDER_CHARACTERS_MAX = 120
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of characters that are not seen, or change how others are: text that runs backwards, for one."""
 
 
 class ServerHome:
@@ -78,8 +79,8 @@ def require_name(name: str) -> str:
     """The name, if a connector may have it: anything but what would be another path in a URL."""
     if not name or name != name.strip():
         raise RequestError("a connector's name may not be empty or begin or end with a space", "name it")
-    if _CONTROL.search(name):
-        raise RequestError("a connector's name may not have control characters", "leave them out")
+    if any(unicodedata.category(each) in _UNSEEN for each in name):
+        raise RequestError("a connector's name may not have control or format characters", "leave them out")
     if "/" in name or "\\" in name or name in (".", ".."):
         raise RequestError("a connector's name may not be a path", "leave out / and \\")
     if len(name) > NAME_CHARACTERS_MAX:

@@ -203,3 +203,34 @@ def test_a_lake_stays_taken_when_the_secret_that_names_it_is_gone(server: Served
     assert "connector first has its lake in ********" in refused
     server.ask("DELETE", "/connectors/first", status=204)
     server.create("second", body["config"], initial_state="STOPPED")
+
+
+@pytest.mark.parametrize("is_published_by_hand", [False, True])
+def test_the_servers_own_state_is_copied_into_no_lake(
+    database: str, tmp_path: Path, is_published_by_hand: bool
+) -> None:
+    execute(database, "create table t (id int primary key); create schema app")
+    execute(database, "create table app.tailrace_history (id int primary key)")
+    more = {"publication_name": "everything"} if is_published_by_hand else {}
+    if is_published_by_hand:
+        execute(database, "create publication everything for all tables")
+    with serving(tmp_path / "home", state_url=database) as server:
+        server.create("shop", config_for(database, database_password=PASSWORD, **more))
+        tables = "/connectors/shop/tables"
+        wait_until(lambda: {each["state"] for each in server.ask("GET", tables)} == {"live"}, 60)
+        server.ask("PATCH", "/connectors/shop/config", {"readers.max": "3"}, 200)
+        execute(database, "insert into t values (1)")
+        wait_until(lambda: _rows(server) == 1, 60)
+        # A table of someone else's that happens to have the name of one is copied.
+        assert [each["table"] for each in server.ask("GET", tables)] == ["app.tailrace_history", "public.t"]
+        if not is_published_by_hand:
+            # What a publication of someone else's sends is in the log, which only its owner may read.
+            lake = server.supervisor.lake_home("shop").path
+            files = [path for path in lake.rglob("*") if path.is_file()]
+            assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
+        server.ask("DELETE", "/connectors/shop?drop_source=true", status=204)
+
+
+def _rows(server: Served) -> int:
+    found = server.ask("POST", "/query", {"connector": "shop", "sql": "select count(*) from t"}, (200, 400, 409))
+    return int(found["rows"][0][0]) if "rows" in found else -1
