@@ -3,6 +3,7 @@
 HOME/server.db     connectors and what is wanted of them, unless another database has them
 HOME/lakes/NAME/   the lake of a connector that names no other folder
 HOME/spark.log     what the JVM that all connectors share has to say
+HOME/scratch/      what the running server needs for a while; the next one removes what was left there
 HOME/lock          held by the running server
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +36,7 @@ class ServerHome:
         self.lakes = self.path / "lakes"
         self.spark_log = self.path / "spark.log"
         self.messages = self.path / "server.log"
+        self.scratch = self.path / "scratch"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -51,6 +54,9 @@ class ServerHome:
                 raise DefiniteError(
                     f"another tailrace server works in {self.path}", "stop it, or choose another folder: --home"
                 ) from None
+            # A server that was killed has left something there.
+            shutil.rmtree(self.scratch, ignore_errors=True)
+            self.scratch.mkdir(0o700, exist_ok=True)
             yield
         finally:
             os.close(descriptor)

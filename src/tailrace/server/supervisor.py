@@ -24,7 +24,7 @@ from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.server._acceptance import Acceptance
 from tailrace.server._sharing import Place, Places
-from tailrace.server.errors import ConflictError, NotFoundError, RequestError
+from tailrace.server.errors import BusyError, ConflictError, NotFoundError, RequestError
 from tailrace.server.home import ServerHome, require_name
 from tailrace.server.hosted import Hosted, Hosting, shown_state
 from tailrace.server.hub import Hub
@@ -36,6 +36,8 @@ from tailrace.spark.session import LazySession, session
 
 END_SECONDS = 60.0
 """How long a removal waits for a run to end."""
+ASKING_MAX = 8
+"""How many requests may wait for sources at once. Each holds a thread, and others need threads too."""
 NAME = "name"
 
 logger = logging.getLogger(__name__)
@@ -79,12 +81,15 @@ class Supervisor:
         self._store = store
         self._acceptance = Acceptance(spark, [home.path, *([signal_folder] if signal_folder else [])])
         lake_format = format_named(ConnectorSettings.format)
-        start = partial(session, lake_format, home.spark_log, brief=False, settings=spark, lake=home.path)
+        start = partial(
+            session, lake_format, home.spark_log, brief=False, settings=spark, lake=home.path, scratch=home.scratch
+        )
         self.spark = LazySession(start, master=spark.master)
         """One for all connectors, started when the first of them needs it."""
         self._editing = threading.RLock()
         self._hosted: dict[str, Hosted] = {}
         self._removing: set[str] = set()
+        self._asking = threading.BoundedSemaphore(ASKING_MAX)
         self._places = Places()
         self._leaving: list[Hosted] = []
         """Removed, with a run that has not ended: their places are still taken."""
@@ -195,6 +200,16 @@ class Supervisor:
                 )
             yield
 
+    @contextmanager
+    def asking_source(self) -> Iterator[None]:
+        """For a request that waits for a source, which may not answer. Too many at once are told to come back."""
+        if not self._asking.acquire(blocking=False):
+            raise BusyError(f"{ASKING_MAX} requests wait for sources already", "ask again when one has ended")
+        try:
+            yield
+        finally:
+            self._asking.release()
+
     def restart(self, name: str, *, only_failed: bool = False) -> ConnectorView:
         """Begin again, also after a definite error."""
         hosted = self._steady(name)
@@ -209,7 +224,10 @@ class Supervisor:
             hosted, stored = self._steady(name), self._store.find(name)
             self._removing.add(name)
         try:
-            dropped = self._drop(hosted, stored) if drop else []
+            dropped = []
+            if drop:
+                with self.asking_source():
+                    dropped = self._drop(hosted, stored)
             with self._editing:
                 self._store.remove(name)
                 del self._hosted[name]

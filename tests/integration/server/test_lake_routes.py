@@ -102,6 +102,11 @@ def test_a_query_takes_no_more_than_it_may(shop: tuple[Served, str]) -> None:
         "select current_setting('secret_directory')",
         "select (select max(setting) from PG_SETTINGS)",
         "select * from pg_catalog.pg_settings",
+        "select * from 'HOME/lakes/shop/public/t/*.parquet'",
+        "select * from 'HOME/lakes/shop/public/t/_delta_log/00000000000000000000.json'",
+        "summarize 'HOME/lakes/shop/public/t/*.parquet'",
+        """select * from (with "HOME/lakes/shop/public/t/*.parquet" as (select 1) select 1)
+           cross join 'HOME/lakes/shop/public/t/*.parquet'""",
         f"select {'(' * 300}1{')' * 300}",
         f"select {'(' * 300}1",
         "select",
@@ -114,6 +119,15 @@ def test_a_query_reads_the_lake_and_nothing_else(shop: tuple[Served, str], sql: 
     answer = query(server, sql.replace("HOME", home), 400)
     assert answer["error_code"] == 400
     assert not (Path(home) / "out.csv").exists()
+
+
+def test_a_query_can_ask_which_tables_there_are(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    shown = [row[0] for row in query(server, "show tables")["rows"]]  # type: ignore[attr-defined]
+    assert {"t", "large", "public.t", "a/b/resync"} <= set(shown)
+    assert "only a single SELECT is allowed" in str(query(server, "drop table t", 400)["message"])
+    refused = str(query(server, "select * from read_csv('x')", 400)["message"])
+    assert refused == "function read_csv is not allowed\nhint: query the lake's tables"
 
 
 def test_queries_of_what_is_not_there_are_told(shop: tuple[Served, str]) -> None:

@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
 from tests.serving import Served, config_for, process, serving
+
+from tailrace.server.supervisor import ASKING_MAX
 
 SECRET = "env-canary-4711"
 PASSWORD = "s3cr3t-canary"
@@ -234,3 +237,57 @@ def test_the_servers_own_state_is_copied_into_no_lake(
 def _rows(server: Served) -> int:
     found = server.ask("POST", "/query", {"connector": "shop", "sql": "select count(*) from t"}, (200, 400, 409))
     return int(found["rows"][0][0]) if "rows" in found else -1
+
+
+def test_what_takes_too_much_to_read_is_refused(server: Served) -> None:
+    many = {f"no.such.{number}": "x" for number in range(501)}
+    validate = "/connector-plugins/PostgresConnector/config/validate"
+    assert "at most 500 keys" in server.ask("PUT", validate, many, 400)["message"]
+    assert "at most 500 keys" in server.ask("POST", "/connectors", {"name": "m", "config": many}, 400)["message"]
+    server.create("few", config_for(NOWHERE), initial_state="STOPPED")
+    assert "at most 500 keys" in server.ask("PATCH", "/connectors/few/config", many, 400)["message"]
+    nested = {"table.include.list": "(" * 3000 + "a" + ")" * 3000}
+    checked = server.ask("PUT", validate, config_for(NOWHERE) | nested, 200)
+    assert "nested deeper than 50" in str(checked)
+    deep: Any = "x"
+    for _ in range(100):
+        deep = {"a": deep}
+    assert "nested deeper than 20 levels" in server.ask("PUT", validate, {"b": deep}, 400)["message"]
+    assert "200 statements at most" in server.ask("POST", "/sql", {"sql": "show sources;" * 201}, 400)["message"]
+    assert len(server.ask("POST", "/sql", {"sql": "show sources;" * 200})["results"]) == 200
+    long = config_for(NOWHERE) | {"database.hostname": f"{'a' * 64}.example"}
+    assert "at most 63 characters" in server.ask("POST", "/connectors", {"name": "m", "config": long}, 400)["message"]
+    server.ask("DELETE", "/connectors/few", status=204)
+
+
+def test_sources_that_do_not_answer_hold_up_no_one_else(database: str, tmp_path: Path) -> None:
+    execute(database, "create table t (id int primary key)")
+    with serving(tmp_path / "home") as server, socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
+        server.create("shop", config_for(database))
+        wait_until(lambda: _rows(server) == 0, 60)
+        server.ask("PUT", "/connectors/shop/stop", status=204)
+        server.wait_for("shop", "STOPPED")
+        offsets = server.ask("GET", "/connectors/shop/offsets")
+        server.ask("PATCH", "/connectors/shop/config", {"database.port": str(silent.getsockname()[1])}, 200)
+        path = "/connectors/shop/offsets?dry_run=true"
+        with ThreadPoolExecutor(60) as pool:
+            asked = [pool.submit(server.http.patch, path, json=offsets) for _ in range(60)]
+            assert len(server.ask("GET", "/connectors/shop/tables")) == 1
+            # Most have not ended: the source has answered no one yet.
+            statuses = [each.result(60).status_code for each in asked]
+        assert statuses.count(503) == ASKING_MAX
+        assert statuses.count(429) == 60 - ASKING_MAX
+        server.ask("PATCH", "/connectors/shop/config", {"database.port": config_for(database)["database.port"]}, 200)
+        server.ask("DELETE", "/connectors/shop?drop_source=true", status=204)
+
+
+def test_what_a_killed_server_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with process(home) as server:
+        left = home / "scratch" / "left"
+        left.write_text("of Spark")
+        server.process.kill()
+        server.process.wait()
+    with process(home) as server:
+        assert server.ask("GET", "/connectors") == []
+        assert list((home / "scratch").iterdir()) == []

@@ -12,9 +12,11 @@ class Wire:
 
     def __init__(self) -> None:
         self.is_aborted = False
+        self.ended = asyncio.Event()
 
     def abort(self) -> None:
         self.is_aborted = True
+        self.ended.set()
 
 
 def opened(connections: Connections, *clients: tuple[str, int]) -> list[Wire]:
@@ -67,8 +69,8 @@ def test_one_that_waits_too_long_is_closed_and_one_that_is_answered_is_not() -> 
         connections.begun(("a", 3))
         connections.ended(("a", 3))
         async with asyncio.timeout(30):
-            while not (silent.is_aborted and between.is_aborted):
-                await asyncio.sleep(0.01)
+            await silent.ended.wait()
+            await between.ended.wait()
         assert not busy.is_aborted
         assert connections.requests_of("a") == 1
         connections.ended(("a", 2))
