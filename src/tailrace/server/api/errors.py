@@ -14,6 +14,7 @@ from starlette.routing import Match
 
 from tailrace.configuration.reading import ConfigurationError
 from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.server._hints import in_properties
 from tailrace.server.api.models import ErrorMessage
 from tailrace.server.errors import RequestError
 
@@ -116,4 +117,4 @@ def text_of(error: TailraceError) -> str:
                 "`/connector-plugins/{connectorType}/config/validate`",
             ]
         )
-    return error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
+    return error.message if error.hint is None else f"{error.message}\nhint: {in_properties(error.hint)}"

@@ -15,6 +15,7 @@ from tailrace.model.cut import PublishedCut
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.server._answering import Query as Asked
+from tailrace.server._hints import in_properties
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
 from tailrace.server.errors import ConflictError, NotFoundError
 from tailrace.server.queries import SQL_CHARACTERS_MAX
@@ -171,7 +172,7 @@ def _table(table: TableId, record: TableRecord, changes_behind: int | None = Non
         table=str(table),
         state=record.state,
         reason=record.reason,
-        hint=record.hint,
+        hint=None if record.hint is None else in_properties(record.hint),
         copies=record.copy,
         changes_behind=changes_behind,
     )
