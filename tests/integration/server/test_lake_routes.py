@@ -191,6 +191,9 @@ def test_signals_and_copies_are_asked_for_and_followed(shop: tuple[Served, str])
     sent = server.ask("POST", "/connectors/shop/signals", {"type": "log", "data": {"message": "m"}, "id": "s1"}, 202)
     assert (sent["id"], sent["type"]) == ("s1", "log")
     wait_until(lambda: server.ask("GET", "/connectors/shop/signals/s1")["state"] == "done", 30)
+    server.ask("POST", "/connectors/shop/snapshots", {"data-collections": ["public.none"], "id": "s2"}, 202)
+    wait_until(lambda: server.ask("GET", "/connectors/shop/signals/s2")["state"] == "rejected", 30)
+    assert server.ask("GET", "/connectors/shop/signals/s2")["result"] == "no table matches public.none"
     wrong = server.ask("POST", "/connectors/shop/signals", {"type": "nonsense"}, 400)
     assert "makes no sense" in wrong["message"]
     server.ask("GET", "/connectors/shop/signals/none", status=404)
@@ -203,7 +206,7 @@ def test_signals_and_copies_are_asked_for_and_followed(shop: tuple[Served, str])
     wait_until(lambda: server.ask("GET", "/connectors/shop/signals/copy-1")["state"] == "done", 60)
     shown = server.ask("GET", "/connectors/shop/snapshots")
     assert shown["paused"] == []
-    assert [each["id"] for each in shown["asked"]] == ["copy-1"]
+    assert [each["id"] for each in shown["asked"]] == ["s2", "copy-1"]
     assert "completed" in {each["step"] for each in shown["notifications"] if each["signal"] == "copy-1"}
     server.ask("POST", "/connectors/shop/snapshots/stop", status=202)
 

@@ -131,8 +131,8 @@ def test_a_problem_of_a_property_is_told_at_the_word_that_set_it(
 
 def test_what_an_address_lacks_is_told_at_the_statement(sources: MemorySources) -> None:
     error = failed(sources, "show sources;\n create source s from postgres host 'h'")
-    assert error.message.startswith("line 2, column 16: database.user: missing")
-    assert "database.dbname: missing" in error.message
+    assert error.message.startswith("line 2, column 16: database.user: required")
+    assert "database.dbname: required" in error.message
 
 
 def test_properties_that_mean_nothing_here_are_noted(sources: MemorySources) -> None:
