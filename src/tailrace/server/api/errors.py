@@ -52,7 +52,9 @@ def explain_errors(app: FastAPI) -> None:
         if not _is_json(request) and any(each["loc"][0] == "body" for each in error.errors()):
             return answer(415, "HTTP 415 Unsupported Media Type\nhint: -H 'content-type: application/json'")
         # What was sent is not repeated: it may be a secret.
-        found = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        found = [
+            f"{'.'.join(map(str, each['loc']))}: {each['msg'].removeprefix('Value error, ')}" for each in error.errors()
+        ]
         return answer(400, "; ".join(found))
 
     # Nothing of ours is other than UTF-8: it was sent, and would now be stored or shown.
