@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from demo.embedded import EmbeddedPostgres, programs
 
+from tailrace import hidden
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -50,6 +52,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"postgres: {config.getoption('--postgres')}"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_hidden() -> Iterator[None]:
+    """What one test looked up is masked in its messages, and in those of no other."""
+    yield
+    hidden.forget()
 
 
 @pytest.fixture(scope="session")

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tailrace.hidden import masked
+
 
 class TailraceError(Exception):
-    """One lowercase line for a person, a hint where there is one, and the table it concerns where it is only one's."""
+    """One lowercase line for a person, a hint where there is one, and the table it concerns where it is only one's.
+    Nothing that a reference of a configuration led to is in it."""
 
     def __init__(self, message: str, hint: str | None = None, table: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = masked(message)
+        self.hint = hint if hint is None else masked(hint)
+        super().__init__(self.message)
         self.table = table
         if hint is not None:
             # A traceback in a person's own program shows notes.

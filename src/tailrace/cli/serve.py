@@ -41,6 +41,9 @@ def serve(  # noqa: PLR0913, PLR0917  each is an option
             help="Keep the state here: postgresql://user@host/database. Default: a SQLite file in the folder.",
         ),
     ] = None,
+    signal_folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where files of signals may lie, besides the server's folder.")
+    ] = None,
     log_json: Annotated[
         bool, typer.Option("--log-json", help="Write messages as JSON lines to standard error.")
     ] = False,
@@ -66,7 +69,7 @@ def serve(  # noqa: PLR0913, PLR0917  each is an option
 
         host, port = _address(listen)
         spark = spark_settings(spark_master, spark_conf)
-        settings = ServerSettings(home, host, port, token_file, tls_cert, tls_key, state_url, spark)
+        settings = ServerSettings(home, host, port, token_file, tls_cert, tls_key, state_url, spark, signal_folder)
         if log_json:
             _log_json()
         late = run(settings, lambda serving: _show(serving, quiet=log_json))
@@ -98,6 +101,8 @@ def _show(serving: Serving, *, quiet: bool) -> None:
     """The address, then a line for each change of a connector's state."""
     console = Console(highlight=False, soft_wrap=True, emoji=False)
     console.print(f"listening on {serving.address}")
+    for warning in serving.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     if not quiet:
         serving.supervisor.hub.subscribe(_Lines(console).show)
 

@@ -73,7 +73,7 @@ def _dsn(examination: Examination) -> str:
         return ""
     for key in _NEEDED:
         if key not in given:
-            _require(examination, key, "missing: a connector needs it, or database.dsn")
+            _require(examination, key, "required (or set database.dsn)")
     return " ".join(f"{_LIBPQ[key]}={_quoted(examination.values[key])}" for key in given)
 
 

@@ -18,6 +18,8 @@ ANY, ANYTHING, SOMETHING = "any character", "anything", "at least one character"
 Sequence = tuple[str, ...]
 
 ALTERNATIVES_MAX = 500
+GROUPS_MAX = 50
+"""How deep groups may lie in each other."""
 _ITEM = re.compile(r"(?:\\.|[^\\,])*\\?", re.DOTALL)
 _SPECIAL = '[](){}*+?|^$\\"'
 
@@ -45,6 +47,7 @@ class _Reader:
 
     def __init__(self, expression: str) -> None:
         self._expression = expression
+        self._depth = 0
         # The whole name is matched anyway.
         self.rest = expression.removeprefix("^")
         if re.search(r"(?<!\\)(?:\\\\)*\$$", self.rest):
@@ -87,9 +90,13 @@ class _Reader:
         if self._take("."):
             return [(self._wildcard(),)]
         if self._take("(?:") or (self.rest[:2] != "(?" and self._take("(")):
+            self._depth += 1
+            if self._depth > GROUPS_MAX:
+                raise ExpressionError(f"an expression has groups nested deeper than {GROUPS_MAX}", "use fewer of them")
             found = self.alternatives()
             if not self._take(")"):
                 raise self.refusal()
+            self._depth -= 1
             return found
         escaped = re.match(r"\\([^A-Za-z0-9\"])", self.rest)
         if escaped is not None:

@@ -17,6 +17,7 @@ from tailrace.configuration._java_properties import parse_properties
 from tailrace.configuration._text_files import read_text
 from tailrace.errors import DefiniteError
 
+NESTING_MAX = 20
 _KEPT_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
 
 
@@ -49,10 +50,12 @@ def normalised(raw: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
+def _flat(prefix: str, value: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
+    if depth > NESTING_MAX:
+        raise DefiniteError(f"the configuration is nested deeper than {NESTING_MAX} levels", "write keys with dots")
     if isinstance(value, Mapping):
         for key, each in value.items():
-            yield from _flat(f"{prefix}.{key}" if prefix else str(key), each)
+            yield from _flat(f"{prefix}.{key}" if prefix else str(key), each, depth + 1)
     elif isinstance(value, list | tuple):
         if any(isinstance(each, Mapping | list | tuple) for each in value):
             raise DefiniteError(f"{prefix} is a list of more than texts", "a list has texts and numbers alone")

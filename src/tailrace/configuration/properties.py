@@ -15,14 +15,12 @@ from tailrace.configuration._lake_properties import LAKE
 from tailrace.configuration._property import NOTHING, Importance, Property, Type, Verdict, ignored
 from tailrace.configuration._snapshot_properties import SNAPSHOTS
 from tailrace.configuration._source_properties import SOURCE
+from tailrace.hidden import MASK
 
 __all__ = ["MASK", "PROPERTIES", "Importance", "Property", "Type", "Verdict", "is_secret", "nearest", "property_of"]
 
 PROPERTIES: Sequence[Property] = (*SOURCE, *SNAPSHOTS, *LAKE, *EVENTS, *CONNECT)
 """In the order in which the documentation has them. Families come after the keys that they would cover too."""
-
-MASK = "********"
-"""What is shown in place of a secret."""
 
 _NAMED = {each.name: each for each in PROPERTIES}
 _FAMILIES = [each for each in PROPERTIES if each.is_family]

@@ -15,7 +15,8 @@ from tailrace.configuration._examination import Examination
 from tailrace.configuration.files import normalised
 from tailrace.configuration.problems import ConfigurationError
 from tailrace.configuration.properties import PROPERTIES, Property, property_of
-from tailrace.configuration.secrets import redacted, shown, unredacted
+from tailrace.configuration.secrets import redacted, require_given_again, shown, unredacted
+from tailrace.errors import DefiniteError
 from tailrace.settings import ConnectorSettings
 
 __all__ = [
@@ -26,8 +27,13 @@ __all__ = [
     "normalised",
     "read",
     "redacted",
+    "require_given_again",
     "unredacted",
 ]
+
+
+KEYS_MAX = 500
+"""More than twice as many as are known."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,7 @@ def read(properties: Mapping[str, str], lakes: Path | None = None) -> Configurat
 
     `lakes` is the folder for the lakes of connectors that name none: `lakes/NAME`.
     """
+    _require_few(properties)
     examination = Examination.of(properties)
     parts = assembled(examination, lakes)
     if parts is None or examination.problems:
@@ -87,11 +94,18 @@ def read(properties: Mapping[str, str], lakes: Path | None = None) -> Configurat
 
 def check(properties: Mapping[str, str]) -> list[PropertyCheck]:
     """Every key that there is, and every other one that is given. That a lake is named is not asked for."""
+    _require_few(properties)
     examination = Examination.of(properties)
     assembled(examination, lakes=Path())
     names = [each.name for each in PROPERTIES if not each.is_family]
     names += [key for key in properties if key not in names]
     return [_checked(examination, name) for name in names]
+
+
+def _require_few(properties: Mapping[str, str]) -> None:
+    """An unknown key is compared with every known one."""
+    if len(properties) > KEYS_MAX:
+        raise DefiniteError(f"a configuration has at most {KEYS_MAX} keys, not {len(properties)}", "leave some out")
 
 
 def _checked(examination: Examination, name: str) -> PropertyCheck:

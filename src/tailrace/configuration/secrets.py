@@ -1,7 +1,7 @@
 """Secrets that a configuration refers to: `${env:NAME}`, `${file:PATH}`, `${file:PATH:KEY}`; and what may be shown.
 
-A value is looked up when a connector starts, never stored, and never part of a message: what is wrong is said with the
-reference. `$${` is a `${` that is meant as it stands.
+A value is looked up when a connector starts, never stored, and hidden: it is masked in every message of this process,
+whichever property it is for. `$${` is a `${` that is meant as it stands.
 """
 
 from __future__ import annotations
@@ -15,7 +15,21 @@ from tailrace.configuration._java_properties import parse_properties
 from tailrace.configuration._text_files import read_text
 from tailrace.configuration.properties import MASK, is_secret
 from tailrace.errors import DefiniteError
+from tailrace.hidden import hide
 
+PASSWORD = "database.password"
+DESTINATION = (
+    "database.hostname",
+    "database.port",
+    "database.user",
+    "database.sslmode",
+    "database.sslrootcert",
+    "database.sslcert",
+    "database.sslkey",
+)
+"""Who gets the password, and how."""
+SECRET_CHARACTERS_MAX = 64 << 10
+"""More in a file is no secret."""
 _REFERENCE = re.compile(r"(?P<escaped>\$\$\{)|\$\{(?:(?P<provider>env|file):(?P<rest>[^{}]*)\})?")
 _LOGIN = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 """A password in an address."""
@@ -42,6 +56,19 @@ def unredacted(new: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str]
     return {key: old[key] if value == MASK and key in hidden else value for key, value in new.items()}
 
 
+def require_given_again(new: Mapping[str, str], old: Mapping[str, str]) -> None:
+    """A definite error where the stored password, which `new` shows as its mask, would be sent to another server, for
+    another user or under other rules than it was given for."""
+    if new.get(PASSWORD) != MASK or redacted(old).get(PASSWORD) != MASK:
+        return
+    changed = [key for key in DESTINATION if new.get(key) != old.get(key)]
+    if changed:
+        raise DefiniteError(
+            f"{', '.join(changed)}: changed, so the stored password is not used",
+            f"give the password again with it: {PASSWORD}",
+        )
+
+
 def shown(key: str, value: str, properties: Mapping[str, str]) -> str:
     """One value as it may be shown."""
     if _LOGIN.search(value) or (value and is_secret(key, properties) and not is_reference(value)):
@@ -55,13 +82,20 @@ def is_reference(text: str) -> bool:
     return found is not None and found["provider"] is not None
 
 
+def has_reference(text: str) -> bool:
+    """Whether anything of the text is looked up."""
+    return any(found["provider"] is not None for found in _REFERENCE.finditer(text))
+
+
 def _value(found: re.Match[str]) -> str:
     if found["escaped"] is not None:
         return "${"
     if found["provider"] is None:
         # What follows may be a part of a password.
         raise SecretError(f"has a ${{ that begins none of {_FORMS}; write $${{ for one that is meant as it stands")
-    return _environment(found["rest"]) if found["provider"] == "env" else _file(found["rest"])
+    value = _environment(found["rest"]) if found["provider"] == "env" else _file(found["rest"])
+    hide(value)
+    return value
 
 
 def _environment(name: str) -> str:
@@ -83,6 +117,9 @@ def _file(rest: str) -> str:
 
 def _text(path: str, rest: str) -> str:
     try:
-        return read_text(Path(path), f"${{file:{rest}}}: the file")
+        text = read_text(Path(path), f"${{file:{rest}}}: the file")
     except DefiniteError as error:
         raise SecretError(error.message) from None
+    if len(text) > SECRET_CHARACTERS_MAX:
+        raise SecretError(f"${{file:{rest}}}: the file has more than {SECRET_CHARACTERS_MAX:,} characters")
+    return text

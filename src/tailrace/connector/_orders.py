@@ -108,7 +108,7 @@ class Orders:
         missing = f"no table matches {', '.join(choice.unmatched)}" if choice.unmatched else None
         if not choice.tables:
             self._notify(CopyStep.SKIPPED, signal, text=missing)
-            self._end(signal, SignalState.DONE, missing)
+            self._end(signal, SignalState.REJECTED, missing)
             return None
         reasons = self._asked.setdefault(signal.id, Asked(self._copies.why_not)).reasons(choice.tables)
         if reasons is None:

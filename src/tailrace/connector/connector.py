@@ -27,6 +27,7 @@ from tailrace.connector.events import (
 )
 from tailrace.connector.messages import own
 from tailrace.errors import TailraceError
+from tailrace.hidden import masked
 from tailrace.lake.files import write_json
 from tailrace.lake.home import LakeHome
 from tailrace.model.cut import PublishedCut
@@ -124,7 +125,7 @@ class Connector:
             self._tell(StateChanged(ConnectorState.STOPPED))
         except BaseException as error:
             self._error = error
-            reason = error.message if isinstance(error, TailraceError) else str(error) or type(error).__name__
+            reason = error.message if isinstance(error, TailraceError) else masked(str(error)) or type(error).__name__
             self._tell(StateChanged(ConnectorState.FAILED, reason))
 
     def _tell(self, event: Event) -> None:

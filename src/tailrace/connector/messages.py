@@ -19,6 +19,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tailrace.hidden import masked_in
+
 T = TypeVar("T")
 FILE_BYTES_MAX = 8 << 20
 FILES_KEPT = 3
@@ -44,7 +46,7 @@ class JsonLines(logging.Formatter):
         fields |= {name: value for name, value in record.__dict__.items() if name not in _PLAIN}
         if record.exc_info:
             fields["traceback"] = _CAUSE.sub(_without_values, self.formatException(record.exc_info))
-        return json.dumps(_shown("", fields), default=str)
+        return json.dumps(masked_in(_shown("", fields)), default=str)
 
 
 def _shown(name: str, value: Any) -> Any:

@@ -18,6 +18,7 @@ from tailrace.lake.door import LakeFormat
 from tailrace.log.reader import LogReader
 from tailrace.model.change import COUNT, PREFIX, UNCHANGED
 from tailrace.model.cut import PublishedCut
+from tailrace.read._extensions import require_signed
 from tailrace.read._layers import ROW, Layers
 from tailrace.read.names import Dialect
 
@@ -35,6 +36,8 @@ class Names:
     """Functions in place of tables."""
     tables: frozenset[str] = frozenset()
     """Without their namespaces."""
+    shows: bool = False
+    """Whether it asks which tables there are: `show tables`."""
 
 
 def connect(*, is_private: bool = False) -> DuckDBPyConnection:
@@ -42,7 +45,7 @@ def connect(*, is_private: bool = False) -> DuckDBPyConnection:
 
     A name that no table has is an error: not a variable of ours, and not a reason to ask a server for an extension.
     With `is_private`, no one but us says what it loads: nothing is run on it, or queries alone (`is_one_query`). Then
-    the signature of an extension that was installed with this package is not computed, which takes a third of a second.
+    the signature of an extension is not computed each time, but once for its file (`_extensions`).
     """
     connection = duckdb.connect(
         config={
@@ -89,6 +92,7 @@ def names_in(sql: str) -> Names:
     if not isinstance(tree, dict) or tree.get("error"):
         raise ValueError("the query cannot be looked into")
     functions, table_functions, tables = set(), set(), set()
+    shows = False
     waiting: list[Any] = [tree]
     while waiting:
         node = waiting.pop()
@@ -97,10 +101,11 @@ def names_in(sql: str) -> Names:
                 table_functions.add(str(node["function"]["function_name"]).lower())
             functions.add(str(node.get("function_name", "")).lower())
             tables.add(str(node.get("table_name", "")).lower())
+            shows |= node.get("type") == "SHOW_REF" and node.get("query") is None
             waiting += node.values()
         elif isinstance(node, list):
             waiting += node
-    return Names(frozenset(functions), frozenset(table_functions), frozenset(tables))
+    return Names(frozenset(functions), frozenset(table_functions), frozenset(tables), shows)
 
 
 class DuckDBEngine:
@@ -121,11 +126,17 @@ class DuckDBEngine:
     def open(self, lake_format: LakeFormat, path: Path, version: int, *, keep: bool) -> DuckDBPyRelation:
         scan = lake_format.table(path).scan(version)
         if scan.extension is not None:
+            if self._takes_unsigned():
+                require_signed(scan.extension)
             # By its file: to install it would copy it into the user's home.
             with suppress(duckdb.PermissionException):
                 # Refused to a connection that is confined, which has it already.
                 self._connection.execute(f"load {_literal(str(scan.extension))}")
         return self._connection.sql(f"select * from {scan.sql}")
+
+    def _takes_unsigned(self) -> bool:
+        (found,) = self._connection.execute("select current_setting('allow_unsigned_extensions')").fetchone() or (True,)
+        return bool(found)
 
     def of_arrow(self, table: pa.Table) -> DuckDBPyRelation:
         # A condition on a column is left to Arrow, to which NaN is greater than nothing, and which does not know every

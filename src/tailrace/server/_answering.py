@@ -1,10 +1,10 @@
-"""A query over one cut and its answer, whichever engine is asked: as JSON, and no more of it than may be sent."""
+"""A query over one cut and its answer: as JSON, and no more of it than may be sent."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
@@ -21,7 +21,6 @@ class Query:
     """What is asked."""
 
     sql: str
-    in_spark: bool = False
     published: bool = False
     as_of: str | None = None
     rows_max: int = 1000
@@ -38,17 +37,13 @@ def cut_for(session: Any, home: LakeHome, query: Query) -> Cut[Any]:
     return cut(session, home.path, published=query.published, as_of=query.as_of, register=False)
 
 
-def answer(found: Cut[Any], query: Query, is_over: Callable[[], bool] = lambda: False) -> bytes:
-    """The answer as JSON. `is_over` says that the query's time is over: what it fails with then is that."""
+def answer(found: Cut[Any], query: Query) -> bytes:
+    """The answer as JSON."""
     try:
         frame = found.sql(query.sql)
         columns = found.engine.columns(frame)
-        rows, is_cut_short = _taken(found.engine.rows(frame, query.rows_max + 1), query, is_over)
-    except (Exception, KeyboardInterrupt) as error:
-        if is_over():
-            raise query.too_slow() from None
-        if not isinstance(error, found.engine.errors):
-            raise
+        rows, is_cut_short = _taken(found.engine.rows(frame, query.rows_max + 1), query.rows_max)
+    except found.engine.errors as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise RequestError(reason, f"tables: {', '.join(sorted(found.tables)[:50])}") from error
     told = {
@@ -60,17 +55,15 @@ def answer(found: Cut[Any], query: Query, is_over: Callable[[], bool] = lambda: 
     return b'{"columns":%b,"rows":[%b],%b' % (_json(columns), b",".join(rows), _json(told)[1:])
 
 
-def _taken(rows: Iterator[tuple[Any, ...]], query: Query, is_over: Callable[[], bool]) -> tuple[list[bytes], bool]:
+def _taken(rows: Iterator[tuple[Any, ...]], rows_max: int) -> tuple[list[bytes], bool]:
     """Rows as JSON, and whether there were more."""
     taken: list[bytes] = []
     room = ANSWER_BYTES_MAX
     for row in rows:
         written = _json([_plain(value) for value in row])
         room -= len(written) + 1
-        if len(taken) == query.rows_max or room < 0:
+        if len(taken) == rows_max or room < 0:
             return taken, True
-        if is_over():
-            raise query.too_slow()
         taken.append(written)
     return taken, False
 

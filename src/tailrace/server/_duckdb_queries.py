@@ -7,11 +7,13 @@ interrupts.
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import duckdb
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
+from tailrace.read.cut import Cut
 from tailrace.read.duckdb import Names, confine, connect, is_one_query, names_in
 from tailrace.server._answering import Query, answer, cut_for
 from tailrace.server.errors import RequestError
@@ -49,31 +51,44 @@ def _asked(home: LakeHome, query: Query) -> bytes:
     except duckdb.Error as error:
         raise RequestError((str(error).strip().splitlines() or ["not SQL"])[0], "send one select") from None
     if not is_one:
-        raise RequestError("only one query that reads can be asked", "send one select")
-    _require_tables_alone(query.sql)
+        raise RequestError("only a single SELECT is allowed", "send one select")
+    named = _names(query.sql)
     with connect(is_private=True) as connection:
         found = cut_for(connection, home, query)
+        _require_no_files(named, found)
         for name in found.tables:
             # Opened once, the format has loaded what it needs. A table in trouble troubles those who ask for it.
             with suppress(DefiniteError):
                 found.tables[name]
                 break
         confine(connection, [home.table_path(table) for table in found.tables.known], MEMORY_BYTES_MAX)
+        if named.shows:
+            found.register()
         return answer(found, query)
 
 
-def _require_tables_alone(sql: str) -> None:
+def _names(sql: str) -> Names:
+    """What the query names, if it may."""
     try:
         named = names_in(sql)
     except ValueError:
-        raise RequestError("only plain queries can be asked here", "send one select") from None
-    strange = (
-        (named.table_functions - TABLE_FUNCTIONS)
-        | (named.functions & REFUSED.functions)
-        | (named.tables & REFUSED.tables)
-    )
-    if strange:
-        raise RequestError(f"{', '.join(sorted(strange))} cannot be asked here", "name the lake's tables")
+        raise RequestError("only a plain SELECT is allowed", "send one without pivot in it") from None
+    strange = (named.table_functions - TABLE_FUNCTIONS) | (named.functions & REFUSED.functions)
+    for kind, names in (("function", strange), ("table", named.tables & REFUSED.tables)):
+        if names:
+            raise RequestError(f"{kind} {', '.join(sorted(names))} is not allowed", "query the lake's tables")
+    return named
+
+
+def _require_no_files(named: Names, found: Cut[Any]) -> None:
+    """DuckDB takes the name of no table for that of a file, if it ends as one. Files of a table's folder have rows that
+    the cut does not have: older ones, and deleted ones."""
+    known = {each.lower() for table in found.tables.known for each in (table.name, str(table))}
+    files = {each for each in named.tables if "." in each} - known
+    if files:
+        raise RequestError(
+            f"there is no table {min(files)[:200]}", "query the lake's tables; files are not read by name"
+        )
 
 
 def _too_large() -> RequestError:

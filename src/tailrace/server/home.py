@@ -3,6 +3,7 @@
 HOME/server.db     connectors and what is wanted of them, unless another database has them
 HOME/lakes/NAME/   the lake of a connector that names no other folder
 HOME/spark.log     what the JVM that all connectors share has to say
+HOME/scratch/      what the running server needs for a while; the next one removes what was left there
 HOME/lock          held by the running server
 """
 
@@ -11,7 +12,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
+import shutil
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +24,8 @@ from tailrace.server.errors import RequestError
 from tailrace.server.store import NAME_CHARACTERS_MAX
 
 FOLDER_CHARACTERS_MAX = 120
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of characters that are not seen, or change how others are: text that runs backwards, for one."""
 
 
 class ServerHome:
@@ -33,6 +36,7 @@ class ServerHome:
         self.lakes = self.path / "lakes"
         self.spark_log = self.path / "spark.log"
         self.messages = self.path / "server.log"
+        self.scratch = self.path / "scratch"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -50,6 +54,9 @@ class ServerHome:
                 raise DefiniteError(
                     f"another tailrace server works in {self.path}", "stop it, or choose another folder: --home"
                 ) from None
+            # A server that was killed has left something there.
+            shutil.rmtree(self.scratch, ignore_errors=True)
+            self.scratch.mkdir(0o700, exist_ok=True)
             yield
         finally:
             os.close(descriptor)
@@ -78,8 +85,8 @@ def require_name(name: str) -> str:
     """The name, if a connector may have it: anything but what would be another path in a URL."""
     if not name or name != name.strip():
         raise RequestError("a connector's name may not be empty or begin or end with a space", "name it")
-    if _CONTROL.search(name):
-        raise RequestError("a connector's name may not have control characters", "leave them out")
+    if any(unicodedata.category(each) in _UNSEEN for each in name):
+        raise RequestError("a connector's name may not have control or format characters", "leave them out")
     if "/" in name or "\\" in name or name in (".", ".."):
         raise RequestError("a connector's name may not be a path", "leave out / and \\")
     if len(name) > NAME_CHARACTERS_MAX:

@@ -18,8 +18,10 @@ from tailrace.connector.connector import Connector, Status
 from tailrace.connector.events import ConnectorState, CutPublished, Event, StreamProgressed
 from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError
+from tailrace.hidden import masked
 from tailrace.lake.home import LakeHome
 from tailrace.server import lifecycle
+from tailrace.server._hints import in_properties
 from tailrace.server.hub import LifeChanged, Told
 from tailrace.server.lifecycle import RETRY_SECONDS_MAX, Action, Ended, Life, Outcome, Phase, Progressed, Target
 from tailrace.server.store import StoredConnector
@@ -167,9 +169,9 @@ class Hosted:
 def ended_by(error: BaseException) -> Ended:
     """What an error means for the next run. One that is not ours may be anything: it is tried again, ever later."""
     if isinstance(error, TailraceError):
-        trace = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
+        trace = error.message if error.hint is None else f"{error.message}\nhint: {in_properties(error.hint)}"
         return Ended(Outcome.DEFINITE if isinstance(error, DefiniteError) else Outcome.TRANSIENT, trace)
-    first_line = (str(error) or type(error).__name__).strip().splitlines()[0]
+    first_line = masked(str(error) or type(error).__name__).strip().splitlines()[0]
     return Ended(Outcome.TRANSIENT, f"unexpected: {first_line[:300]}")
 
 

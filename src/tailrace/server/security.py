@@ -6,9 +6,12 @@ that comes from another origin, or asks for a host that is not ours, is refused 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import ipaddress
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,15 +20,25 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tailrace.errors import DefiniteError
+from tailrace.server._connections import Connections
+from tailrace.server._failed_logins import FailedLogins
 from tailrace.server.api.errors import answer
 
 BODY_BYTES_MAX = 1 << 20
 TOKEN_CHARACTERS_MIN = 16
-REQUESTS_MAX = 200
-"""So many at once; more are answered 503."""
-OPEN_PATHS = ("/health/live",)
+BODY_SECONDS = 30.0
+"""From the end of a request's header to the end of its body."""
+REQUESTS_MAX, PEER_REQUESTS_MAX = 200, 100
+"""So many at once, and so many of one peer; more are answered 503."""
+OPEN_PATHS = ("/health", "/health/live")
 """What is answered without a token: that the server lives."""
-_HEADERS = {401: {"www-authenticate": "Bearer"}, 503: {"retry-after": "1"}}
+UNAUTHORIZED = 401
+_HEADERS = {
+    UNAUTHORIZED: {"www-authenticate": "Bearer"},
+    # What is left of the body is not waited for.
+    408: {"connection": "close"},
+    503: {"retry-after": "1"},
+}
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,7 @@ class Guard:
     host: str
     """Where the server listens."""
     body_bytes_max: int = BODY_BYTES_MAX
+    body_seconds_max: float = BODY_SECONDS
 
     @classmethod
     def make(cls, host: str, token_file: Path | None) -> Guard:
@@ -55,6 +69,9 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and _place(origin) != headers.get("host", "").lower():
             return 403, "requests of other origins are not answered"
+        if headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
+            # A page may ask without saying its origin, as for a picture.
+            return 403, "requests of other sites are not answered"
         if self.token is None or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
             return None
         return 401, "a token is needed: Authorization: Bearer TOKEN"
@@ -85,26 +102,47 @@ class Guard:
 
 class Gate:
     """Passes on what the guard lets through, no more requests at once than there is room for, and no body that is too
-    large, whether or not its length was told. One event loop."""
+    large, whether or not its length was told, or takes too long. One event loop."""
 
-    def __init__(self, app: ASGIApp, guard: Guard, requests_max: int = REQUESTS_MAX) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        guard: Guard,
+        requests_max: int = REQUESTS_MAX,
+        connections: Connections | None = None,
+        failed: FailedLogins | None = None,
+    ) -> None:
         self._app = app
         self._guard = guard
         self._requests_max = requests_max
         self._requests = 0
+        self._connections = connections or Connections()
+        self._failed = failed or FailedLogins()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        client = tuple(scope.get("client") or ("", 0))
+        self._connections.begun(client)
+        try:
+            await self._pass(scope, receive, send, client[0])
+        finally:
+            self._connections.ended(client)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send, peer: str) -> None:
         headers = Headers(scope=scope)
-        refused = self._guard.refusal(headers, scope["path"]) or self._too_large(headers) or self._busy(scope["path"])
+        refused = (
+            self._busy(scope["path"], peer) or self._guard.refusal(headers, scope["path"]) or self._too_large(headers)
+        )
         if refused is not None:
+            if refused[0] == UNAUTHORIZED and "authorization" in headers:
+                await asyncio.sleep(self._failed.pause_seconds(peer))
             await answer(*refused, _HEADERS.get(refused[0]))(scope, receive, send)
             return
         self._requests += 1
         try:
-            await _Measured(self._app, self._guard.body_bytes_max)(scope, receive, send)
+            await _Measured(self._app, self._guard)(scope, receive, send)
         finally:
             self._requests -= 1
 
@@ -114,43 +152,67 @@ class Gate:
             return _too_large(self._guard.body_bytes_max)
         return None
 
-    def _busy(self, path: str) -> tuple[int, str] | None:
+    def _busy(self, path: str, peer: str) -> tuple[int, str] | None:
         """That the server lives is answered always."""
-        if self._requests < self._requests_max or path in OPEN_PATHS:
+        if path in OPEN_PATHS:
+            return None
+        if self._connections.requests_of(peer) > PEER_REQUESTS_MAX:
+            return (
+                503,
+                f"{PEER_REQUESTS_MAX} requests of this address are being answered already\nhint: ask again later",
+            )
+        if self._requests < self._requests_max:
             return None
         return 503, f"{self._requests_max} requests are being answered already\nhint: ask again later"
 
 
 class _Measured:
-    """One request. The application never sees the end of a body that is too long, so it does nothing with it; whatever
-    it answers then, the answer is that."""
+    """One request. The application never sees the end of a body that is too long or too late, so it does nothing with
+    it; whatever it answers then, the answer is that."""
 
-    def __init__(self, app: ASGIApp, bytes_max: int) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
         self._app = app
-        self._bytes_max = self._left = bytes_max
-        self._has_begun = False
+        self._guard = guard
+        self._left = guard.body_bytes_max
+        self._deadline = asyncio.get_running_loop().time() + guard.body_seconds_max
+        self._is_whole = self._has_begun = False
+        self._refused: tuple[int, str] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def measured() -> Message:
-            message = await receive() if self._left >= 0 else {"type": "http.disconnect"}
-            if message["type"] == "http.request":
-                self._left -= len(message.get("body", b""))
-            return message if self._left >= 0 else {"type": "http.disconnect"}
+            return await self._next(receive)
 
         async def begun(message: Message) -> None:
-            if self._left >= 0 or self._has_begun:
+            if self._refused is None or self._has_begun:
                 self._has_begun = True
                 await send(message)
 
         try:
             await self._app(scope, measured, begun)
         finally:
-            if self._left < 0 and not self._has_begun:
-                await answer(*_too_large(self._bytes_max))(scope, receive, send)
+            if self._refused is not None and not self._has_begun:
+                await answer(*self._refused, _HEADERS.get(self._refused[0]))(scope, receive, send)
+
+    async def _next(self, receive: Receive) -> Message:
+        message: Message = {"type": "http.disconnect"}
+        if self._refused is None:
+            try:
+                async with asyncio.timeout_at(None if self._is_whole else self._deadline):
+                    message = await receive()
+            except TimeoutError:
+                seconds = self._guard.body_seconds_max
+                self._refused = 408, f"the request has not come to its end within {seconds:g} s"
+        if message["type"] == "http.request":
+            self._is_whole = not message.get("more_body", False)
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                self._refused = _too_large(self._guard.body_bytes_max)
+        return {"type": "http.disconnect"} if self._refused is not None else message
 
 
 def _too_large(bytes_max: int) -> tuple[int, str]:
-    return 413, f"a request may have {bytes_max} bytes"
+    size = f"{bytes_max >> 20} MiB" if bytes_max >= 1 << 20 else f"{bytes_max} bytes"
+    return 413, f"the request is larger than {size}"
 
 
 def _place(origin: str) -> str | None:
@@ -182,3 +244,10 @@ def _token(path: Path) -> str:
         hint = f"at least {TOKEN_CHARACTERS_MIN} characters on one line: openssl rand -hex 32 > {path}"
         raise DefiniteError(f"{path} has no token that could be used", hint)
     return token
+
+
+def exposed_token(path: Path) -> str | None:
+    """What to tell of a token's file that others can read; None where only its owner can."""
+    if os.stat(path).st_mode & (stat.S_IRGRP | stat.S_IROTH):
+        return f"the token's file {path} can be read by others: chmod 600 {path}"
+    return None

@@ -8,22 +8,26 @@ survives.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import uvicorn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from tailrace.connector.messages import messages_to, own
 from tailrace.errors import DefiniteError
+from tailrace.server._connections import Connections, watched
 from tailrace.server.api.parts import Parts
 from tailrace.server.app import create_app
 from tailrace.server.home import ServerHome
-from tailrace.server.security import Gate, Guard
+from tailrace.server.security import Gate, Guard, exposed_token
 from tailrace.server.store import Store
 from tailrace.server.supervisor import Supervisor
 from tailrace.settings import LOCAL_SPARK, SparkSettings
@@ -31,8 +35,8 @@ from tailrace.settings import LOCAL_SPARK, SparkSettings
 GRACE_SECONDS = 5
 """How long answers that are under way may take once we are to stop."""
 BACKLOG = 128
-CONNECTIONS_MAX = 500
-"""So many at once, those that ask nothing at the moment included; more get a bare 503."""
+PROXIES = "FORWARDED_ALLOW_IPS"
+"""Uvicorn's variable: addresses of proxies that are believed when they say who asks."""
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +53,8 @@ class ServerSettings:
     tls_key: Path | None = None
     state_url: str | None = None
     spark: SparkSettings = LOCAL_SPARK
+    signal_folder: Path | None = None
+    """Where files of signals may lie, besides the home."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,8 @@ class Serving:
     supervisor: Supervisor
     end: Callable[[], None]
     """Any thread: stop as a signal does."""
+    warnings: Sequence[str] = ()
+    """What a person should see to."""
 
 
 def serve(settings: ServerSettings, ready: Callable[[Serving], None]) -> list[str]:
@@ -77,14 +85,17 @@ def serve(settings: ServerSettings, ready: Callable[[Serving], None]) -> list[st
         store = Store.in_folder(home.path) if settings.state_url is None else Store.at(settings.state_url)
         stack.callback(store.close)
         store.lock()
-        supervisor = Supervisor(home, store, settings.spark)
+        supervisor = Supervisor(home, store, settings.spark, settings.signal_folder)
         host, port = bound.getsockname()[:2]
         parts = Parts.of(supervisor, f"{host}:{port}")
-        server = _Server(_config(settings, Gate(create_app(parts), guard)), parts.closing)
+        server = _Server(_config(settings, guard, parts), parts.closing)
         stack.callback(_stop_on_signals(server))
         scheme = "http" if settings.tls_cert is None else "https"
         address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-        ready(Serving(address, supervisor, server.end))
+        warning = exposed_token(settings.token_file) if settings.token_file is not None else None
+        if warning is not None:
+            logger.warning(warning)
+        ready(Serving(address, supervisor, server.end, [warning] if warning else []))
         supervisor.begin()
         try:
             server.run(sockets=[bound])
@@ -110,16 +121,21 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _config(settings: ServerSettings, app: Gate) -> uvicorn.Config:
+def _config(settings: ServerSettings, guard: Guard, parts: Parts) -> uvicorn.Config:
+    connections = Connections()
+    # Inside the gate, which counts by the address that a connection comes from.
+    app: Any = ProxyHeadersMiddleware(cast(Any, create_app(parts)), os.environ.get(PROXIES, "127.0.0.1"))
     try:
         config = uvicorn.Config(
-            app,
+            Gate(app, guard, connections=connections),
+            http=watched(connections),
+            ws="none",
+            proxy_headers=False,
             log_config=None,
             access_log=False,
             server_header=False,
             lifespan="off",
             timeout_graceful_shutdown=GRACE_SECONDS,
-            limit_concurrency=CONNECTIONS_MAX,
             ssl_certfile=settings.tls_cert,
             ssl_keyfile=settings.tls_key,
         )

@@ -11,18 +11,20 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
-from tailrace.configuration.reading import Configuration, read, unredacted
+from tailrace.configuration.reading import Configuration, read, redacted, require_given_again, unredacted
 from tailrace.connector.connector import Connector, Status
 from tailrace.connector.drop import drop_source
 from tailrace.errors import TailraceError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
-from tailrace.server._sharing import require_unshared
-from tailrace.server.errors import ConflictError, NotFoundError, RequestError
+from tailrace.server._acceptance import Acceptance
+from tailrace.server._sharing import Place, Places
+from tailrace.server.errors import BusyError, ConflictError, NotFoundError, RequestError
 from tailrace.server.home import ServerHome, require_name
 from tailrace.server.hosted import Hosted, Hosting, shown_state
 from tailrace.server.hub import Hub
@@ -34,6 +36,8 @@ from tailrace.spark.session import LazySession, session
 
 END_SECONDS = 60.0
 """How long a removal waits for a run to end."""
+ASKING_MAX = 8
+"""How many requests may wait for sources at once. Each holds a thread, and others need threads too."""
 NAME = "name"
 
 logger = logging.getLogger(__name__)
@@ -64,24 +68,39 @@ class ConnectorView:
 class Supervisor:
     """Any thread. Edits of configurations are made one after another."""
 
-    def __init__(self, home: ServerHome, store: Store, spark: SparkSettings = LOCAL_SPARK) -> None:
+    def __init__(
+        self,
+        home: ServerHome,
+        store: Store,
+        spark: SparkSettings = LOCAL_SPARK,
+        signal_folder: Path | None = None,
+    ) -> None:
+        """`signal_folder` may have files of signals, as the home may."""
         self.home = home
         self.hub = Hub()
         self._store = store
-        self._spark_settings = spark
+        self._acceptance = Acceptance(spark, [home.path, *([signal_folder] if signal_folder else [])])
         lake_format = format_named(ConnectorSettings.format)
-        start = partial(session, lake_format, home.spark_log, brief=False, settings=spark, lake=home.path)
+        start = partial(
+            session, lake_format, home.spark_log, brief=False, settings=spark, lake=home.path, scratch=home.scratch
+        )
         self.spark = LazySession(start, master=spark.master)
         """One for all connectors, started when the first of them needs it."""
         self._editing = threading.RLock()
         self._hosted: dict[str, Hosted] = {}
         self._removing: set[str] = set()
-        self._leaving: list[tuple[Hosted, Configuration | None]] = []
+        self._asking = threading.BoundedSemaphore(ASKING_MAX)
+        self._places = Places()
+        self._leaving: list[Hosted] = []
+        """Removed, with a run that has not ended: their places are still taken."""
 
     def begin(self) -> None:
         """Bring every stored connector to its target."""
         with self._editing:
             for stored in self._store.all():
+                # One that cannot be read, because a secret is gone, has no run and shares nothing.
+                with suppress(TailraceError):
+                    self._places.take(stored.name, Place.of(stored.name, self._read(stored)))
                 self._host(stored)
 
     def close(self, seconds: float = END_SECONDS) -> list[str]:
@@ -144,8 +163,9 @@ class Supervisor:
         with self._editing:
             if name in self._hosted:
                 raise ConflictError(f"Connector {name} already exists")
-            self._check(name, config)
-            self._host(self._store.add(name, config, target))
+            with self._accepted(name, config):
+                stored = self._store.add(name, config, target)
+            self._host(stored)
         return self.view(name)
 
     def put(self, name: str, config: Mapping[str, str], expected: int | None = None) -> tuple[ConnectorView, bool]:
@@ -155,15 +175,15 @@ class Supervisor:
             if name not in self._hosted and expected is None:
                 return self.create(name, config), True
             stored = self._store.find(name)
-            return self._alter(stored, unredacted(_named(name, config), stored.config), expected), False
+            return self._alter(stored, _named(name, config), expected), False
 
     def patch(self, name: str, changes: Mapping[str, str | None], expected: int | None = None) -> ConnectorView:
         """The configuration with some properties changed, and those removed that are None."""
         with self._editing:
             stored = self._store.find(name)
             given = {key: value for key, value in changes.items() if value is not None}
-            merged = {key: value for key, value in stored.config.items() if key not in changes} | given
-            return self._alter(stored, unredacted(_named(name, merged), stored.config), expected)
+            kept = {key: value for key, value in redacted(stored.config).items() if key not in changes}
+            return self._alter(stored, _named(name, kept | given), expected)
 
     def want(self, name: str, target: Target) -> None:
         """Stored when this returns; done soon after."""
@@ -180,6 +200,16 @@ class Supervisor:
                 )
             yield
 
+    @contextmanager
+    def asking_source(self) -> Iterator[None]:
+        """For a request that waits for a source, which may not answer. Too many at once are told to come back."""
+        if not self._asking.acquire(blocking=False):
+            raise BusyError(f"{ASKING_MAX} requests wait for sources already", "ask again when one has ended")
+        try:
+            yield
+        finally:
+            self._asking.release()
+
     def restart(self, name: str, *, only_failed: bool = False) -> ConnectorView:
         """Begin again, also after a definite error."""
         hosted = self._steady(name)
@@ -194,11 +224,15 @@ class Supervisor:
             hosted, stored = self._steady(name), self._store.find(name)
             self._removing.add(name)
         try:
-            dropped = self._drop(hosted, stored) if drop else []
+            dropped = []
+            if drop:
+                with self.asking_source():
+                    dropped = self._drop(hosted, stored)
             with self._editing:
                 self._store.remove(name)
                 del self._hosted[name]
-                self._leaving.append((hosted, self._readable(stored)))
+                self._places.hand_over(name, hosted)
+                self._leaving.append(hosted)
         finally:
             self._removing.discard(name)
         hosted.hear(Removed())
@@ -231,47 +265,48 @@ class Supervisor:
         hosted.begin()
 
     def _build(self, name: str) -> Connector:
-        found = self._read(self._store.find(name))
-        settings = replace(found.settings, spark=self._spark_settings)
+        with self._editing:
+            stored = self._store.find(name)
+            # What a reference leads to may be another than when the configuration was accepted.
+            with self._accepted(name, stored.config) as found:
+                pass
+        settings = replace(found.settings, spark=self._acceptance.spark)
         settings.lake.parent.mkdir(0o700, parents=True, exist_ok=True)
         return Connector(settings, source_of(found.dsn, **found.source_options), self.spark)
 
-    def _alter(self, stored: StoredConnector, config: Mapping[str, str], expected: int | None) -> ConnectorView:
+    def _alter(self, stored: StoredConnector, shown: Mapping[str, str], expected: int | None) -> ConnectorView:
+        """Another configuration, with secrets as they were shown where they stay."""
         if expected is not None and expected != stored.version:
             message = f"connector {stored.name} is at version {stored.version}, not {expected}"
             raise ConflictError(message, "read it again, then decide again")
         hosted = self._steady(stored.name)
-        self._check(stored.name, config)
-        hosted.stored = self._store.set_config(stored, config)
+        require_given_again(shown, stored.config)
+        config = unredacted(shown, stored.config)
+        with self._accepted(stored.name, config):
+            hosted.stored = self._store.set_config(stored, config)
         hosted.hear(RestartAsked())
         return self.view(stored.name)
 
-    def _check(self, name: str, config: Mapping[str, str]) -> None:
-        """That it can be read, and that no other connector has its lake or its slot."""
+    @contextmanager
+    def _accepted(self, name: str, config: Mapping[str, str]) -> Iterator[Configuration]:
+        """It can be read, may run here, and no other connector has its lake or its slot. Where what is done inside
+        fails, the connector's place is what it was before."""
         found = self._read(StoredConnector(name, config, Target.STOPPED, 0))
-        if not found.settings.lake.is_absolute():
-            # The next server may be started elsewhere, and would begin another lake.
-            raise RequestError(f"lake.path {str(found.settings.lake)!r} is relative", "give the whole path, or none")
-        if found.settings.spark not in (LOCAL_SPARK, self._spark_settings):
-            raise RequestError(
-                "Spark is one for all connectors of a server", "leave spark.* out here: tailrace serve --spark-master"
-            )
-        self._leaving = [each for each in self._leaving if each[0].life.has_run]
-        others = {each.name: other for each, other in self._leaving if other is not None}
-        for stored in self._store.all():
-            if stored.name != name and (other := self._readable(stored)) is not None:
-                others[stored.name] = other
-        require_unshared(found, others)
+        self._acceptance.require(config, found)
+        for gone in [each for each in self._leaving if not each.life.has_run]:
+            self._leaving.remove(gone)
+            self._places.leave(gone)
+        before = self._places.take(name, Place.of(name, found))
+        try:
+            yield found
+        except BaseException:
+            self._places.leave(name)
+            if before is not None:
+                self._places.take(name, before)
+            raise
 
     def _read(self, stored: StoredConnector) -> Configuration:
         return read({"lake.path": str(self.home.lake_of(stored.name))} | dict(stored.config))
-
-    def _readable(self, stored: StoredConnector) -> Configuration | None:
-        """One that has become unreadable, because a secret is gone, has no run and shares nothing."""
-        try:
-            return self._read(stored)
-        except TailraceError:
-            return None
 
     def _drop(self, hosted: Hosted, stored: StoredConnector) -> list[str]:
         """It is stopped first, and stored as such: a run would fail without what is dropped. What cannot be dropped

@@ -117,10 +117,11 @@ def judged(arrival: Arrival) -> Arrival:
 
 def arrival_of(text: str, channel: str) -> Arrival:
     """One line of a file: {"id": …, "type": …, "data": {…}}. The id may be left out, and so may the data, which may
-    also be JSON in a string. Never raises."""
+    also be JSON in a string. Never raises. Nothing is kept of a line that is no signal: it may be one of another file
+    than was meant, with secrets in it."""
     found = _parsed(_Envelope, text, "line")
     if isinstance(found, Rejection):
-        return Arrival(Signal(new_id(), "", _shown(text)), channel, found.reason)
+        return Arrival(Signal(new_id(), ""), channel, found.reason)
     data = found.data if isinstance(found.data, str) else json.dumps(found.data) if found.data is not None else ""
     return Arrival(Signal(found.id or new_id(), found.type, data), channel)
 

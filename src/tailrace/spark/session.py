@@ -68,11 +68,13 @@ def session(
     brief: bool = True,
     settings: SparkSettings = LOCAL_SPARK,
     lake: Path | None = None,
+    scratch: Path | None = None,
 ) -> SparkSession:
     """The process's Spark session, started where there is none; `brief` tunes it for a run of seconds, not hours.
 
     Whatever the JVM prints goes to `log_path`, never to the terminal. What it keeps on disk meanwhile is in a temporary
-    folder that no other user can look into and that is removed at the end; so is its log where no path is given.
+    folder, below `scratch` or where this machine has such, that no other user can look into and that is removed at the
+    end; so is its log where no path is given.
     TAILRACE_JVM_OPTIONS replaces our choice of JVM options. On a cluster, executors get this package and are looked at
     before they get work: they need our Python packages, and the `lake` that is seen from here.
     """
@@ -80,7 +82,7 @@ def session(
     if active is not None:
         return active
     require_startable(settings)
-    folder = Path(tempfile.mkdtemp(prefix="tailrace-spark-"))
+    folder = Path(tempfile.mkdtemp(prefix="tailrace-spark-", dir=scratch))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     log_path = log_path or folder / "spark.log"
     try:
@@ -256,14 +258,10 @@ def is_running() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def has_died(within_seconds: float = 0.0) -> bool:
-    """Whether the JVM that this process started is no more, or will not be so soon."""
+def has_died() -> bool:
+    """Whether the JVM that this process started is no more."""
     jvm = getattr(SparkContext._gateway, "proc", None)
-    if jvm is None:
-        return False
-    with suppress(subprocess.TimeoutExpired):
-        jvm.wait(within_seconds)
-    return jvm.poll() is not None
+    return jvm is not None and jvm.poll() is not None
 
 
 def forget() -> None:

@@ -1,7 +1,7 @@
 """A server and its connectors under any sequence of orders and crashes, next to a model that knows only what was asked.
 
-Everything is real: `tailrace serve` in a process of its own, its capture processes, Postgres, and Spark's JVM where it
-runs. What is killed is killed with SIGKILL. The model keeps the target, the configuration, how often the offsets were
+Everything is real: `tailrace serve` in a process of its own, its capture processes and Postgres. What is killed is
+killed with SIGKILL. The model keeps the target, the configuration, how often the offsets were
 edited and the rows that were written; after each step the server must show the first three, and at the end each lake
 must equal its source. Beside the connector that is driven there is one that no one touches: it must not notice.
 """
@@ -11,12 +11,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import psutil
 import psycopg
 from demo.embedded import EmbeddedPostgres
 from hypothesis import strategies as st
@@ -39,10 +38,9 @@ WAIT_SECONDS = 120.0
 
 
 class LifeMachine(RuleBasedStateMachine):
-    """One server, two connectors. `postgres` is set by the test, and whether Spark is started too."""
+    """One server, two connectors. `postgres` is set by the test."""
 
     postgres: EmbeddedPostgres
-    with_spark = False
     database_number = 0
 
     @initialize()
@@ -193,23 +191,6 @@ class LifeMachine(RuleBasedStateMachine):
         else:
             self.postgres.kill()
             self.postgres.start()
-
-    @precondition(lambda self: self.with_spark)
-    @rule()
-    def ask_spark(self) -> None:
-        """Which starts it. A lake that is not there yet, and a table that is being copied, are no answer."""
-        body = {"connector": QUIET, "sql": "select count(*) from t", "engine": "spark", "seconds_max": 300}
-        self.server.ask("POST", "/query", body, (200, 400, 409), timeout=400)
-
-    @precondition(lambda self: self.with_spark)
-    @rule()
-    def kill_the_jvm(self) -> None:
-        for each in psutil.Process(self.server.process.pid).children(recursive=True):
-            # Others end by themselves meanwhile.
-            with suppress(psutil.NoSuchProcess):
-                if each.name() == "java":
-                    each.kill()
-                    psutil.wait_procs([each], 30)
 
     @invariant()
     def nothing_is_forgotten(self) -> None:

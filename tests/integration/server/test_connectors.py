@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -62,7 +63,8 @@ def test_a_connector_from_its_creation_to_its_removal(server: Served, database: 
     server.ask("PUT", "/connectors/shop/resume", status=202)
     wait_until(lambda: rows(lake) == 3, 60)
 
-    server.ask("PUT", "/connectors/shop/stop", status=204)
+    stopped = server.http.put("/connectors/shop/stop")
+    assert (stopped.status_code, "content-type" in stopped.headers) == (204, False)
     assert server.wait_for("shop", "STOPPED")["tasks"] == []
     execute(database, "insert into t values (4)")
     server.ask("PUT", "/connectors/shop/resume", status=202)
@@ -73,7 +75,8 @@ def test_a_connector_from_its_creation_to_its_removal(server: Served, database: 
     assert restarted["connector"]["state"] in ("RESTARTING", "UNASSIGNED", "RUNNING")
     server.wait_for("shop", "RUNNING")
     wait_until(lambda: LakeHome(lake).cuts.newest() is not None)
-    server.ask("DELETE", "/connectors/shop", status=204)
+    deleted = server.http.delete("/connectors/shop")
+    assert (deleted.status_code, "content-type" in deleted.headers) == (204, False)
     assert server.ask("GET", "/connectors") == []
     assert server.ask("GET", "/connectors/shop/status", status=404) == {
         "error_code": 404,
@@ -114,12 +117,18 @@ def test_what_is_wrong_is_answered_as_kafka_connect_does(server: Served, databas
     other = server.ask("PUT", "/connectors/two/config", config | {"name": "three"}, 400)
     assert other["message"].startswith("Connector name configuration (three) doesn't match")
     wrong = server.ask("POST", "/connectors", {"name": "two", "config": config | {"slot.nmae": "x"}}, 400)
-    assert "contains the following 1 error" in wrong["message"]
+    assert "contains the following 1 error(s)" in wrong["message"]
     assert "slot.name" in wrong["message"]
     assert server.ask("POST", "/connectors", {"config": config}, 400)["error_code"] == 400
     assert server.ask("POST", "/connectors", content=b"{", status=400)["error_code"] == 400
     assert server.ask("GET", "/nowhere", status=404)["error_code"] == 404
     assert server.ask("PUT", "/connectors", status=405)["error_code"] == 405
+    for method, path, allowed in (
+        ("PUT", "/connectors", "GET, POST"),
+        ("POST", "/connectors/one", "GET, DELETE"),
+        ("POST", "/connectors/one/config", "GET, PUT, PATCH"),
+    ):
+        assert server.http.request(method, path).headers["allow"] == allowed
     for name in ("", " ", ".", "..", "a/b", "a\\b", "a\nb", "x" * 256):
         server.ask("POST", "/connectors", {"name": name, "config": config}, 400)
     relative = server.ask("POST", "/connectors", {"name": "two", "config": config | {"lake.path": "~/lake"}}, 400)
@@ -286,8 +295,13 @@ def test_loggers_can_be_asked_to_say_more(server: Served) -> None:
     assert "tailrace" in server.ask("GET", "/admin/loggers")
     before = server.ask("GET", "/admin/loggers/tailrace.server.hosted")["level"]
     assert server.ask("PUT", "/admin/loggers/tailrace.server.hosted", {"level": "debug"}) == ["tailrace.server.hosted"]
-    assert server.ask("GET", "/admin/loggers/tailrace.server.hosted") == {"level": "DEBUG"}
-    server.ask("PUT", "/admin/loggers/tailrace.server.hosted", {"level": before})
+    changed = server.ask("GET", "/admin/loggers/tailrace.server.hosted")
+    assert changed["level"] == "DEBUG"
+    assert abs(changed["last_modified"] / 1000 - time.time()) < 3600
+    assert server.ask("GET", "/admin/loggers")["tailrace"]["last_modified"] is None
+    wide = server.http.put("/admin/loggers/tailrace.server.hosted?scope=cluster", json={"level": before})
+    assert (wide.status_code, wide.content) == (204, b"")
+    assert server.ask("GET", "/health")["status"] == "healthy"
     server.ask("PUT", "/admin/loggers/pyspark", {"level": "DEBUG"}, 404)
     server.ask("PUT", "/admin/loggers/tailrace", {"level": "loud"}, 400)
     assert server.ask("GET", "/")["version"]

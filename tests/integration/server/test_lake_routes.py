@@ -102,6 +102,11 @@ def test_a_query_takes_no_more_than_it_may(shop: tuple[Served, str]) -> None:
         "select current_setting('secret_directory')",
         "select (select max(setting) from PG_SETTINGS)",
         "select * from pg_catalog.pg_settings",
+        "select * from 'HOME/lakes/shop/public/t/*.parquet'",
+        "select * from 'HOME/lakes/shop/public/t/_delta_log/00000000000000000000.json'",
+        "summarize 'HOME/lakes/shop/public/t/*.parquet'",
+        """select * from (with "HOME/lakes/shop/public/t/*.parquet" as (select 1) select 1)
+           cross join 'HOME/lakes/shop/public/t/*.parquet'""",
         f"select {'(' * 300}1{')' * 300}",
         f"select {'(' * 300}1",
         "select",
@@ -116,11 +121,23 @@ def test_a_query_reads_the_lake_and_nothing_else(shop: tuple[Served, str], sql: 
     assert not (Path(home) / "out.csv").exists()
 
 
+def test_a_query_can_ask_which_tables_there_are(shop: tuple[Served, str]) -> None:
+    server, _ = shop
+    shown = [row[0] for row in query(server, "show tables")["rows"]]  # type: ignore[attr-defined]
+    assert {"t", "large", "public.t", "a/b/resync"} <= set(shown)
+    assert "only a single SELECT is allowed" in str(query(server, "drop table t", 400)["message"])
+    refused = str(query(server, "select * from read_csv('x')", 400)["message"])
+    assert refused == "function read_csv is not allowed\nhint: query the lake's tables"
+
+
 def test_queries_of_what_is_not_there_are_told(shop: tuple[Served, str]) -> None:
     server, _ = shop
     server.ask("POST", "/query", {"connector": "none", "sql": "select 1"}, 404)
     server.ask("POST", "/query", {"connector": "idle", "sql": "select 1"}, 409)
     query(server, "select 1", 400, engine="oracle")
+    assert query(server, "select 1", engine="duckdb")["rows"] == [[1]]
+    for sql in ("select 1", """execute immediate "select transform(1) using 'id' as (x)" """, "select '${env:PATH}'"):
+        assert "Spark is not asked over REST" in str(query(server, sql, 400, engine="spark")["message"])
     query(server, "select 1", 400, published=True, as_of="0/1")
     query(server, "select 1", 400, as_of="nonsense")
     assert 'syntax error at or near "selec"' in str(query(server, "selec 1", 400)["message"])
@@ -174,6 +191,9 @@ def test_signals_and_copies_are_asked_for_and_followed(shop: tuple[Served, str])
     sent = server.ask("POST", "/connectors/shop/signals", {"type": "log", "data": {"message": "m"}, "id": "s1"}, 202)
     assert (sent["id"], sent["type"]) == ("s1", "log")
     wait_until(lambda: server.ask("GET", "/connectors/shop/signals/s1")["state"] == "done", 30)
+    server.ask("POST", "/connectors/shop/snapshots", {"data-collections": ["public.none"], "id": "s2"}, 202)
+    wait_until(lambda: server.ask("GET", "/connectors/shop/signals/s2")["state"] == "rejected", 30)
+    assert server.ask("GET", "/connectors/shop/signals/s2")["result"] == "no table matches public.none"
     wrong = server.ask("POST", "/connectors/shop/signals", {"type": "nonsense"}, 400)
     assert "makes no sense" in wrong["message"]
     server.ask("GET", "/connectors/shop/signals/none", status=404)
@@ -186,7 +206,7 @@ def test_signals_and_copies_are_asked_for_and_followed(shop: tuple[Served, str])
     wait_until(lambda: server.ask("GET", "/connectors/shop/signals/copy-1")["state"] == "done", 60)
     shown = server.ask("GET", "/connectors/shop/snapshots")
     assert shown["paused"] == []
-    assert [each["id"] for each in shown["asked"]] == ["copy-1"]
+    assert [each["id"] for each in shown["asked"]] == ["s2", "copy-1"]
     assert "completed" in {each["step"] for each in shown["notifications"] if each["signal"] == "copy-1"}
     server.ask("POST", "/connectors/shop/snapshots/stop", status=202)
 

@@ -10,13 +10,6 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from tests.integration.server.life_machine import LifeMachine
 
-
-class WithSpark(LifeMachine):
-    """Spark runs too, and dies."""
-
-    with_spark = True
-
-
 EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "25"))
 """Of a proof; each takes a minute."""
 
@@ -45,4 +38,4 @@ def test_some_lives_with_crashes_lose_nothing(postgres: EmbeddedPostgres) -> Non
 @pytest.mark.proof
 @pytest.mark.timeout(7200)
 def test_any_life_with_crashes_loses_nothing(postgres: EmbeddedPostgres) -> None:
-    search(WithSpark, postgres, examples=EXAMPLES, steps=25)
+    search(LifeMachine, postgres, examples=EXAMPLES, steps=25)

@@ -19,6 +19,8 @@ from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
 from tests.serving import Served, config_for, serving
 
+from tailrace.server.queries import AT_ONCE
+
 NAME = "shop.of 世界%"
 PATH = f"/connectors/{quote(NAME)}"
 """Of a connector whose lake's folder cannot have its name."""
@@ -93,6 +95,21 @@ def test_queries_at_the_same_time_do_not_notice_each_other(server: Served) -> No
         assert [each.result(60) for each in good] == [True, True]
         assert large.result(60).status_code == 400
         assert slow.result(60).status_code == 408
+    assert is_well(server)
+
+
+def test_so_many_queries_run_at_once_and_one_more_is_told_to_wait(server: Served) -> None:
+    assert is_well(server)
+    wait_until(lambda: len(processes()) == 1, 30)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        running = [pool.submit(ask, server, TIME_BOMB, seconds_max=300) for _ in range(AT_ONCE)]
+        wait_until(lambda: len(processes()) == 1 + AT_ONCE, 60)
+        refused = ask(server, "select 1")
+        for fork in processes()[1:]:
+            fork.kill()
+        assert [each.result(60).status_code for each in running] == [503] * AT_ONCE
+    assert refused.status_code == 429
+    assert "4 queries run already" in refused.json()["message"]
     assert is_well(server)
 
 

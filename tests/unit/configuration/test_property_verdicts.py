@@ -145,6 +145,6 @@ def test_a_check_has_every_key_that_there_is_and_every_other_that_is_given() -> 
     assert checks["transforms.unwrap.type"].warnings
     assert checks["snapshot.mode"].errors
     assert "when_needed" in checks["snapshot.mode"].recommended_values
-    assert checks["database.hostname"].errors == ("missing: a connector needs it, or database.dsn",)
+    assert checks["database.hostname"].errors == ("required (or set database.dsn)",)
     assert (checks["database.port"].value, checks["database.port"].is_given) == ("5432", False)
     assert checks["lake.path"].errors == ()

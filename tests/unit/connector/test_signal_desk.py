@@ -131,7 +131,7 @@ def test_signals_of_all_channels_enter_one_book_with_the_places_of_their_channel
                 assert stranger.seq is None, "the table is no longer read"
             assert [each.id for each in desk.take(LogReader(home.log))] == ["row 2"]
     rejected = [record for record in lake_signals(home) if record.state is SignalState.REJECTED]
-    assert [(record.channel, record.signal.data) for record in rejected] == [("file", "{"), ("table", "")]
+    assert [(record.channel, record.signal.data) for record in rejected] == [("file", ""), ("table", "")]
     assert str(rejected[1].result).startswith("type: unknown 'lgo'")
 
 

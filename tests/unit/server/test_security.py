@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 
 from tailrace.errors import DefiniteError
+from tailrace.server._failed_logins import FailedLogins
 from tailrace.server.errors import RequestError
 from tailrace.server.home import ServerHome, folder_name, require_name
-from tailrace.server.security import Gate, Guard
+from tailrace.server.security import PEER_REQUESTS_MAX, Gate, Guard, exposed_token
 
 TOKEN = "0123456789abcdef"
 
@@ -79,6 +81,14 @@ def test_other_origins_and_other_hosts_are_refused() -> None:
     assert status(guard, origin="http://evil.example") == 403
     assert status(guard, origin="null") == 403
     assert status(guard, origin="http://127.0.0.1:8083") == 200
+    for site, expected in {
+        "none": 200,
+        "same-origin": 200,
+        "same-site": 403,
+        "cross-site": 403,
+        "Cross-Site": 403,
+    }.items():
+        assert status(guard, **{"sec-fetch-site": site}) == expected
 
 
 MALFORMED = ["http://[", "http://[::1", "//[x]", "http://a]b", "[", "]", "\x80", ""]
@@ -105,14 +115,14 @@ def test_no_header_breaks_the_guard(host: str, origin: str, authorization: str) 
 class Asked:
     """A gate before an application that reads a whole body and then answers, and what both saw of requests."""
 
-    def __init__(self, **guard: int) -> None:
+    def __init__(self, token: str | None = None, failed: FailedLogins | None = None, **guard: Any) -> None:
         self.got: list[bytes] = []
         """The bodies that were read to their end."""
         self.inside = asyncio.Semaphore(0)
         self.go_on = asyncio.Event()
         self.go_on.set()
         requests_max = guard.pop("requests_max", 10)
-        self.gate = Gate(self._application, Guard(None, "127.0.0.1", **guard), requests_max)
+        self.gate = Gate(self._application, Guard(token, "127.0.0.1", **guard), requests_max, failed=failed)
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
         self.inside.release()
@@ -126,22 +136,33 @@ class Asked:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"done"})
 
-    async def request(self, headers: dict[str, str], *parts: bytes, path: str = "/") -> int:
-        """The status, for a body that comes in parts."""
+    async def request(
+        self, headers: dict[str, str], *parts: bytes, path: str = "/", peer: str = "", **more: int
+    ) -> int:
+        """The status, for a body that comes in parts; in so many, if `last` says so."""
         sent: list[dict[str, Any]] = []
-        last = len(parts)
+        last = more.get("last", len(parts))
         messages = iter(
             {"type": "http.request", "body": part, "more_body": number < last} for number, part in enumerate(parts, 1)
         )
 
         async def receive() -> Any:
-            return next(messages)
+            message = next(messages, None)
+            # What does not come is waited for.
+            return await asyncio.get_running_loop().create_future() if message is None else message
 
         async def send(message: Any) -> None:
             sent.append(message)
 
         raw = [(name.encode(), value.encode()) for name, value in {"host": "localhost", **headers}.items()]
-        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": raw}
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "query_string": b"",
+            "headers": raw,
+            "client": (peer, 1),
+        }
         await self.gate(scope, receive, send)
         assert [each["type"] for each in sent] == ["http.response.start", "http.response.body"]
         status = sent[0]["status"]
@@ -182,7 +203,72 @@ def test_more_requests_at_once_than_there_is_room_for_are_told_to_come_back() ->
     asyncio.run(ask())
 
 
-@pytest.mark.parametrize("name", ["", " a", "a ", ".", "..", "a/b", "/", "\\", "a\x00", "a\n", "x" * 256, "\ud800"])
+def test_a_body_that_does_not_come_to_its_end_is_not_waited_for() -> None:
+    async def ask() -> None:
+        asked = Asked(body_seconds_max=0.1)
+        assert await asked.request({}, b"begun", last=2) == 408
+        assert await asked.request({}, b"begun", b"ended") == 200
+        assert asked.got == [b"begunended"]
+
+    asyncio.run(ask())
+
+
+def test_one_peer_does_not_take_the_places_of_all() -> None:
+    async def ask() -> None:
+        asked = Asked(requests_max=PEER_REQUESTS_MAX + 10)
+        asked.go_on.clear()
+        async with asyncio.TaskGroup() as group:
+            many = [group.create_task(asked.request({}, b"", peer="1.1.1.1")) for _ in range(PEER_REQUESTS_MAX)]
+            for _ in many:
+                await asked.inside.acquire()
+            assert await asked.request({}, b"", peer="1.1.1.1") == 503
+            others = [group.create_task(asked.request({}, b"", peer="2.2.2.2"))]
+            others += [group.create_task(asked.request({}, b"", peer="1.1.1.1", path="/health"))]
+            for _ in others:
+                await asked.inside.acquire()
+            asked.go_on.set()
+        assert {each.result() for each in (*many, *others)} == {200}
+        assert await asked.request({}, b"", peer="1.1.1.1") == 200
+
+    asyncio.run(ask())
+
+
+def test_failed_logins_are_told_and_answered_ever_later(caplog: pytest.LogCaptureFixture) -> None:
+    async def ask() -> None:
+        asked = Asked(TOKEN, FailedLogins())
+        begun = time.monotonic()
+        for _ in range(3):
+            assert await asked.request({"authorization": "Bearer guessed"}, b"", peer="1.1.1.1") == 401
+        assert time.monotonic() - begun > 0.25 + 0.5 + 1.0 - 0.1
+        assert await asked.request({"authorization": f"Bearer {TOKEN}"}, b"", peer="1.1.1.1") == 200
+
+    with caplog.at_level("WARNING"):
+        asyncio.run(ask())
+    told = [(each.message, each.__dict__["peer"], each.__dict__["failures"]) for each in caplog.records]
+    assert told == [("failed login", "1.1.1.1", 1), ("failed login", "1.1.1.1", 2)]
+
+
+def test_failed_logins_are_forgotten_and_wait_no_longer_than_seconds() -> None:
+    now = [0.0]
+    failed = FailedLogins(lambda: now[0])
+    pauses = [failed.pause_seconds("1.1.1.1") for _ in range(2000)]
+    assert (pauses[0], pauses[-1]) == (0.25, 4.0)
+    assert failed.pause_seconds("2.2.2.2") == 0.25
+    now[0] = 1e6
+    assert failed.pause_seconds("1.1.1.1") == 0.25
+
+
+def test_a_tokens_file_that_others_can_read_is_warned_of(token_file: Path) -> None:
+    token_file.chmod(0o600)
+    assert exposed_token(token_file) is None
+    for mode in (0o640, 0o604, 0o644):
+        token_file.chmod(mode)
+        assert f"chmod 600 {token_file}" in str(exposed_token(token_file))
+
+
+@pytest.mark.parametrize(
+    "name", ["", " a", "a ", ".", "..", "a/b", "/", "\\", "a\x00", "a\n", "x" * 256, "\ud800", "a\u202eb", "a\u200bb"]
+)
 def test_a_name_that_is_a_path_or_cannot_be_seen_is_refused(name: str) -> None:
     with pytest.raises(RequestError):
         require_name(name)

@@ -64,7 +64,7 @@ async def get_connector(supervisor: GetSupervisor, name: Name, response: Respons
     return models.info_of(view)
 
 
-@router.delete("/connectors/{name}", status_code=204)
+@router.delete("/connectors/{name}", status_code=204, response_class=Response)
 def delete_connector(
     supervisor: GetSupervisor,
     name: Name,
@@ -128,7 +128,7 @@ def resume_connector(supervisor: GetSupervisor, name: Name) -> Response:
     return Response(status_code=202)
 
 
-@router.put("/connectors/{name}/stop", status_code=204)
+@router.put("/connectors/{name}/stop", status_code=204, response_class=Response)
 def stop_connector(supervisor: GetSupervisor, name: Name) -> None:
     """End its run; its configuration and its lake stay. Its offsets can be edited then."""
     supervisor.want(name, Target.STOPPED)
@@ -176,7 +176,7 @@ async def get_task_status(parts: GetParts, name: Name, task: int) -> models.Task
     return models.status_of(view, parts.worker_id).tasks[task]
 
 
-@router.post("/connectors/{name}/tasks/{task}/restart", status_code=204)
+@router.post("/connectors/{name}/tasks/{task}/restart", status_code=204, response_class=Response)
 def restart_task(supervisor: GetSupervisor, name: Name, task: int) -> None:
     """Begin again: a connector is one task."""
     _require_task(supervisor.view(name), task)

@@ -10,13 +10,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic_core import PydanticSerializationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from tailrace.configuration.reading import ConfigurationError
 from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.server._hints import in_properties
 from tailrace.server.api.models import ErrorMessage
 from tailrace.server.errors import RequestError
 
 logger = logging.getLogger(__name__)
+
+METHOD_NOT_ALLOWED = 405
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorMessage, "description": "The request makes no sense; the message says why."},
@@ -47,7 +52,9 @@ def explain_errors(app: FastAPI) -> None:
         if not _is_json(request) and any(each["loc"][0] == "body" for each in error.errors()):
             return answer(415, "HTTP 415 Unsupported Media Type\nhint: -H 'content-type: application/json'")
         # What was sent is not repeated: it may be a secret.
-        found = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        found = [
+            f"{'.'.join(map(str, each['loc']))}: {each['msg'].removeprefix('Value error, ')}" for each in error.errors()
+        ]
         return answer(400, "; ".join(found))
 
     # Nothing of ours is other than UTF-8: it was sent, and would now be stored or shown.
@@ -56,14 +63,30 @@ def explain_errors(app: FastAPI) -> None:
     def _no_text(_: Request, __: Exception) -> JSONResponse:
         return answer(400, "the request has text that is not UTF-8\nhint: one half of a surrogate pair is no letter")
 
+    @app.exception_handler(RecursionError)
+    def _too_deep(_: Request, __: Exception) -> JSONResponse:
+        return answer(400, "the request is nested too deeply\nhint: ask in a simpler way")
+
     @app.exception_handler(HTTPException)
-    def _http(_: Request, error: HTTPException) -> JSONResponse:
-        return answer(error.status_code, f"HTTP {error.status_code} {error.detail}", dict(error.headers or {}))
+    def _http(request: Request, error: HTTPException) -> JSONResponse:
+        headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+        if error.status_code == METHOD_NOT_ALLOWED:
+            headers["allow"] = ", ".join(_methods(app, request))
+        return answer(error.status_code, f"HTTP {error.status_code} {error.detail}", headers)
 
     @app.exception_handler(Exception)
     def _unexpected(request: Request, error: Exception) -> JSONResponse:
         logger.error("request failed", exc_info=error, extra={"path": request.url.path, "method": request.method})
         return answer(500, f"unexpected: {type(error).__name__}; the server's messages have the details")
+
+
+def _methods(app: FastAPI, request: Request) -> list[str]:
+    """What can be asked of a path. Starlette tells of the first of its routes alone."""
+    return [
+        method
+        for method in METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in app.routes)
+    ]
 
 
 def _is_json(request: Request) -> bool:
@@ -88,12 +111,12 @@ def status_of(error: TailraceError) -> int:
 def text_of(error: TailraceError) -> str:
     if isinstance(error, ConfigurationError):
         problems = [f"{key}: {each}" for key, found in error.problems.items() for each in found]
-        count = f"{len(problems)} error{'' if len(problems) == 1 else 's'}"
         return "\n".join(
             [
-                f"Connector configuration is invalid and contains the following {count}:",
+                f"Connector configuration is invalid and contains the following {len(problems)} error(s):",
                 *problems,
-                "hint: PUT /connector-plugins/{connectorType}/config/validate says it for each property",
+                "You can also find the above list of errors at the endpoint "
+                "`/connector-plugins/{connectorType}/config/validate`",
             ]
         )
-    return error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
+    return error.message if error.hint is None else f"{error.message}\nhint: {in_properties(error.hint)}"

@@ -18,6 +18,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from tailrace.connector.events import StreamProgressed, fields_of
+from tailrace.hidden import masked_in
 from tailrace.server.api.parts import LISTENERS_MAX, GetParts, Name, Parts
 from tailrace.server.errors import BusyError
 from tailrace.server.hub import LifeChanged, Missed, Told
@@ -111,5 +112,5 @@ def _line(name: str, told: Told) -> str:
             fields |= {"cut_seq": told.cut.seq, "tables": len(told.cut.tables)}
         case _:
             fields = fields_of(told)
-    data = json.dumps({"connector": name, **fields}, default=str)
+    data = json.dumps({"connector": name, **masked_in(fields)}, default=str)
     return f"event: {type(told).__name__}\ndata: {data}\n\n"

@@ -18,11 +18,24 @@ class Live(BaseModel):
     status: str = "live"
 
 
+class Health(BaseModel):
+    """KIP-1017's words."""
+
+    status: str = "healthy"
+    message: str = "Worker has completed startup and is ready to handle requests."
+
+
 class Ready(BaseModel):
     """Whether every connector that is wanted gets somewhere."""
 
     status: str = Field(description="`ready` or `not ready`.")
     not_progressing: dict[str, str] = Field(description="Connectors that should get further and do not, and why.")
+
+
+@router.get("/health")
+async def get_health() -> Health:
+    """The server answers, as Kafka Connect says it. Needs no token."""
+    return Health()
 
 
 @router.get("/health/live")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from tailrace.connector.tables import lake_status
 from tailrace.lake.home import LakeHome
@@ -15,6 +15,7 @@ from tailrace.model.cut import PublishedCut
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.server._answering import Query as Asked
+from tailrace.server._hints import in_properties
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
 from tailrace.server.errors import ConflictError, NotFoundError
 from tailrace.server.queries import SQL_CHARACTERS_MAX
@@ -69,11 +70,18 @@ class QueryRequest(BaseModel):
 
     connector: str = Field(examples=["shop"])
     sql: str = Field(examples=["select count(*) from orders"], max_length=SQL_CHARACTERS_MAX)
-    engine: Literal["duckdb", "spark"] = "duckdb"
+    engine: Literal["duckdb"] = Field("duckdb", description="Spark is not asked over REST.")
     published: bool = Field(False, description="The last published cut, not the newest commit.")
     as_of: str | None = Field(None, description="The state as of a position or a time, UTC.", max_length=100)
     rows_max: int = Field(1000, ge=1, le=100_000)
     seconds_max: float = Field(30.0, gt=0, le=300)
+
+    @field_validator("engine", mode="before")
+    @classmethod
+    def _no_spark(cls, engine: Any) -> Any:
+        if engine == "spark":
+            raise ValueError("Spark is not asked over REST\nhint: in a Spark of your own, tailrace.cut(spark, LAKE)")
+        return engine
 
 
 class QueryAnswer(BaseModel):
@@ -148,14 +156,7 @@ def get_newest_cut(supervisor: GetSupervisor, name: Name) -> CutInfo:
 def run_query(parts: GetParts, request: QueryRequest) -> Response:
     """Ask one query of all tables of one cut. Reads only."""
     home = parts.supervisor.lake(request.connector)
-    asked = Asked(
-        request.sql,
-        request.engine == "spark",
-        request.published,
-        request.as_of,
-        request.rows_max,
-        request.seconds_max,
-    )
+    asked = Asked(request.sql, request.published, request.as_of, request.rows_max, request.seconds_max)
     return Response(parts.queries.ask(home, asked), media_type="application/json")
 
 
@@ -171,7 +172,7 @@ def _table(table: TableId, record: TableRecord, changes_behind: int | None = Non
         table=str(table),
         state=record.state,
         reason=record.reason,
-        hint=record.hint,
+        hint=None if record.hint is None else in_properties(record.hint),
         copies=record.copy,
         changes_behind=changes_behind,
     )

@@ -83,11 +83,11 @@ def alter_offsets(
     what would be skipped is copied again."""
     if dry_run:
         found = supervisor.configuration(name)
-        with _explained():
+        with supervisor.asking_source(), _explained():
             return AssessmentInfo.of(
                 offsets.assess(supervisor.lake(name).path, body, _source(supervisor, name), found.server)
             )
-    with _stopped(supervisor, name) as server:
+    with supervisor.asking_source(), _stopped(supervisor, name) as server:
         lake = supervisor.lake(name).path
         edit = offsets.apply(lake, body, who, _source(supervisor, name), server, _version(if_match))
     return _told("altered", edit)
@@ -139,11 +139,11 @@ def import_offsets(
     """Take over from a Debezium connector that has been stopped: its slot, which `slot.name` names here, from exactly
     where it was. Rows that the lake lacks come by windows."""
     lake = supervisor.lake_home(name).path
-    with _explained():
+    with supervisor.asking_source(), _explained():
         source = _others_source(supervisor, name)
         if dry_run:
             return TakeoverInfo.of(takeover.plan(lake, stored, source))
-    with _stopped(supervisor, name):
+    with supervisor.asking_source(), _stopped(supervisor, name):
         edit = takeover.take_over(lake, stored, source, who, version=_version(if_match))
     return _told("imported", edit)
 

@@ -36,7 +36,7 @@ class Parts:
     def of(cls, supervisor: Supervisor, worker_id: str) -> Parts:
         """Of a server whose supervisor has not begun yet: nothing that it tells is missed."""
         board = Board(supervisor.hub)
-        return cls(supervisor, worker_id, Queries(supervisor.spark), board, Metrics(supervisor, board))
+        return cls(supervisor, worker_id, Queries(), board, Metrics(supervisor, board))
 
 
 # FastAPI has a thread call what is not `async`, and that costs more than these do.

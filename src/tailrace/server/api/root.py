@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from importlib.metadata import version
 from typing import Annotated
 
-from fastapi import APIRouter, Path
-from pydantic import BaseModel
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, Field
 
 from tailrace.server.api.models import ServerInfo
 from tailrace.server.errors import NotFoundError, RequestError
@@ -18,12 +19,21 @@ LEVELS = {"TRACE": 10, "DEBUG": 10, "INFO": 20, "WARN": 30, "WARNING": 30, "ERRO
 SHOWN = {10: "DEBUG", 20: "INFO", 30: "WARN", 40: "ERROR", 50: "FATAL", 60: "OFF"}
 
 router = APIRouter()
+_modified_ms: dict[str, int] = {}
+"""When a logger's level was last changed; by name, as levels are: for the whole process."""
+
+
+class NewLevel(BaseModel):
+    """How much a logger is to say."""
+
+    level: str
 
 
 class Level(BaseModel):
     """How much a logger says."""
 
     level: str
+    last_modified: int | None = Field(description="When that was changed over REST, in milliseconds since 1970.")
 
 
 @router.get("/", tags=["server"])
@@ -44,8 +54,12 @@ def get_logger(logger: Annotated[str, Path(description="A logger's name.")]) -> 
     return _level(_require(logger))
 
 
-@router.put("/admin/loggers/{logger}", tags=["server"])
-def set_logger(logger: Annotated[str, Path(description="A logger's name.")], level: Level) -> list[str]:
+@router.put("/admin/loggers/{logger}", tags=["server"], response_model=list[str], responses={204: {}})
+def set_logger(
+    logger: Annotated[str, Path(description="A logger's name.")],
+    level: NewLevel,
+    scope: Annotated[str, Query(description="`cluster` answers 204, as there.")] = "worker",
+) -> list[str] | Response:
     """Let a logger and those below it say more or less, until the server ends. The loggers that changed."""
     found = _require(logger)
     wanted = LEVELS.get(level.level.upper())
@@ -54,7 +68,8 @@ def set_logger(logger: Annotated[str, Path(description="A logger's name.")], lev
     changed = sorted(name for name in _ours() if name == found or name.startswith(f"{found}."))
     for name in changed:
         logging.getLogger(name).setLevel(wanted)
-    return changed
+        _modified_ms[name] = time.time_ns() // 1_000_000
+    return Response(status_code=204) if scope.lower() == "cluster" else changed
 
 
 def _ours() -> list[str]:
@@ -63,8 +78,9 @@ def _ours() -> list[str]:
 
 
 def _level(name: str) -> Level:
-    level = logging.getLogger(OURS if name == ROOT else name).getEffectiveLevel()
-    return Level(level=SHOWN.get(level, str(level)))
+    found = OURS if name == ROOT else name
+    level = logging.getLogger(found).getEffectiveLevel()
+    return Level(level=SHOWN.get(level, str(level)), last_modified=_modified_ms.get(found))
 
 
 def _require(name: str) -> str:

@@ -137,12 +137,13 @@ def _alter(statement: AlterSource, sources: Sources) -> Result:
 
 def _alter_from(statement: AlterSource, config: SourceConfig, sources: Sources) -> Result:
     was = dict(config.properties)
-    properties = unredacted(altered(statement, was), was)
+    # With secrets as they are shown: one that the statement does not give is not given again by it.
+    changed = altered(statement, redacted(was))
     name = name_text(statement.name)
-    if properties == was:
-        return Message(f"source {name} is so already: nothing was done")
+    if unredacted(changed, was) == was:
+        return Message(f"source {name} already matches; nothing changed")
     try:
-        notes = sources.alter(statement.name, properties, config.version)
+        notes = sources.alter(statement.name, changed, config.version)
     except ConfigurationError as error:
         raise _explained(error, _places(statement), statement.place) from None
     return Message(f"altered source {name}", tuple(notes))

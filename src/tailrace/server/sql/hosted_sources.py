@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from tailrace.errors import TailraceError
 from tailrace.model.table_state import TableRecord
+from tailrace.server._hints import in_properties
 from tailrace.server.errors import ConflictError, NotFoundError
 from tailrace.server.sql.sources import (
     NameTakenError,
@@ -83,7 +84,7 @@ def _problem(view: ConnectorView) -> str | None:
 
 
 def _reason(record: TableRecord) -> str | None:
-    return record.reason if record.hint is None else f"{record.reason}\nhint: {record.hint}"
+    return record.reason if record.hint is None else f"{record.reason}\nhint: {in_properties(record.hint)}"
 
 
 @contextmanager

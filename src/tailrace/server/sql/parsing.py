@@ -25,6 +25,7 @@ _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _FOUND_CHARACTERS_MAX = 40
 TEXT_CHARACTERS_MAX = 256 << 10
 """Thousands of tables. Longer texts are refused unread."""
+STATEMENTS_MAX = 200
 _SAID = {
     "NAME": "a name",
     "TEXT": "a text in quotes",
@@ -51,7 +52,12 @@ def parse(text: str) -> list[Statement]:
         number = ord(unusable.group())
         raise SqlError(_place(text, unusable.start()), f"U+{number:04X} cannot be in a statement").in_text(text)
     try:
-        return _grammar().parse(text)  # type: ignore[return-value]
+        found: list[Statement] = _grammar().parse(text)  # type: ignore[assignment]
+        if len(found) > STATEMENTS_MAX:
+            raise SqlError(
+                Place(), f"a text has {STATEMENTS_MAX} statements at most, not {len(found)}", "send it in parts"
+            )
+        return found
     except UnexpectedInput as error:
         raise _explained(text, error).in_text(text) from None
     except SqlError as error:

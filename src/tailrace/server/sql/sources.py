@@ -66,8 +66,8 @@ class Sources(Protocol):
         ...
 
     def alter(self, name: str, properties: Mapping[str, str], version: int) -> Sequence[str]:
-        """Other properties, with which the source begins again. `StaleVersionError` if `version` is not the stored one,
-        `NoSuchSourceError`, or a `ConfigurationError`."""
+        """Other properties, with which the source begins again; secrets that are given as they are shown stay what they
+        were. `StaleVersionError` if `version` is not the stored one, `NoSuchSourceError`, or a `ConfigurationError`."""
         ...
 
     def drop(self, name: str, *, cascade: bool) -> Sequence[str]:

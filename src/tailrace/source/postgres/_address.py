@@ -20,6 +20,8 @@ _ESCAPES = (
 _PORT = "5432"
 _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 _SCHEMES = ("postgresql", "postgres")
+_TLS_NOT_REQUIRED = ("disable", "allow", "prefer")
+LABEL_CHARACTERS_MAX, HOST_CHARACTERS_MAX = 63, 253
 
 
 def parse(dsn: str) -> dict[str, str]:
@@ -34,7 +36,25 @@ def parse(dsn: str) -> dict[str, str]:
         raise DefiniteError("that is not a Postgres connection string", hint) from None
     if not given.get("port", "").replace(",", "0").isdigit() and given.get("port"):
         raise DefiniteError("the port in the connection string is not a number", _ESCAPES if separator else _EXAMPLE)
+    if not all(map(_is_name, given.get("host", "").split(","))):
+        # Python would fail to encode it, with an error of its own.
+        message = f"a host's name has parts of at most {LABEL_CHARACTERS_MAX} characters, and at most"
+        raise DefiniteError(f"{message} {HOST_CHARACTERS_MAX} in all", "check the host in the connection string")
     return given
+
+
+def _is_name(host: str) -> bool:
+    """Whether it could be the name of a host, an address, or a socket's folder."""
+    if host.startswith(("/", "@")):
+        return True
+    labels = host.removesuffix(".").split(".")
+    if len(host) > HOST_CHARACTERS_MAX or any(len(label) > LABEL_CHARACTERS_MAX for label in labels):
+        return False
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def _is_misread(rest: str) -> bool:
@@ -67,6 +87,17 @@ def servers(dsn: str) -> frozenset[str]:
     found = _with_defaults(given)
     places = _places(found.get("hostaddr") or found.get("host") or "", found)
     return frozenset(f"{'localhost' if host.lower() in _LOOPBACK else host.lower()}:{port}" for host, port in places)
+
+
+def is_clear(dsn: str) -> bool:
+    """Whether a password could travel over a network without TLS, and nothing says how the server may ask for it."""
+    given = parse(dsn)
+    if "service" in given:
+        return False
+    found = _with_defaults(given)
+    hosts = (found.get("hostaddr") or found.get("host") or "").split(",")
+    is_local = all(not host or host.startswith(("/", "@")) for host in hosts)
+    return not is_local and found.get("sslmode", "prefer") in _TLS_NOT_REQUIRED and not found.get("require_auth")
 
 
 def user_of(dsn: str) -> str:

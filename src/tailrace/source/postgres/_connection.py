@@ -16,13 +16,14 @@ from functools import partial
 from typing import TypeVar
 
 import psycopg
+from psycopg import pq
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from tailrace.errors import DefiniteError, TransientError
-from tailrace.source.postgres._address import describe, parse
+from tailrace.source.postgres._address import describe, is_clear, parse
 from tailrace.source.postgres._refusals import ServerFullError, explain
 from tailrace.source.postgres._sqlstate import refused_with
 
@@ -48,6 +49,8 @@ _LATER_SETTINGS = {"idle_session_timeout": 140000, "transaction_timeout": 170000
 
 CONNECTIONS_NEEDED = 3
 """One asks how far the server is, one looks things up for the stream, and the others read rows one after another."""
+REQUIRE_AUTH_SINCE = 160000
+"""The version of libpq that can refuse to send a password in clear text."""
 PATIENCE_SECONDS = 60.0
 PAUSE_SECONDS_MAX = 3.0
 IDLE_SECONDS = 3.0
@@ -68,6 +71,9 @@ def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
     }
     if "connect_timeout" not in given:
         extra["connect_timeout"] = "10"
+    if is_clear(dsn) and pq.version() >= REQUIRE_AUTH_SINCE:
+        # Whoever answers at this address would get the password by asking for it.
+        extra["require_auth"] = "!password"
     if replication:
         extra["replication"] = "database"
     try:

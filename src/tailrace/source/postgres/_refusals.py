@@ -47,6 +47,12 @@ _REPLICATION = _Refusal(
 )
 _TLS = (
     _Refusal(
+        ("server requested a cleartext password",),
+        DefiniteError,
+        "the server wants the password in clear text, and TLS is not required",
+        "require TLS: sslmode=require; or have pg_hba.conf say scram-sha-256 for this user",
+    ),
+    _Refusal(
         ("certificate verify failed",),
         DefiniteError,
         "the server's certificate is not trusted: {reason}",

@@ -1,4 +1,4 @@
--- relations: everything a pattern could name, in the namespaces of users
+-- relations: everything a pattern could name, in the namespaces of users; not the state of a tailrace server
 select c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relispartition, e.extname
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
@@ -7,6 +7,17 @@ left join pg_extension e on e.oid = d.refobjid
 where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and n.nspname not in ('pg_catalog', 'information_schema')
   and n.nspname !~ '^pg_(toast|temp_)'
+  and not exists (
+    select from (
+      values ('tailrace_connectors', array['name', 'config', 'target', 'version']),
+             ('tailrace_history', array['id', 'name', 'version', 'config', 'changed_us'])
+    ) as state(name, columns)
+    where c.relname = state.name
+      and state.columns = array(
+        select a.attname::text from pg_attribute a
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by a.attnum
+      )
+  )
 order by n.nspname, c.relname;
 
 -- tables: replica identity of some tables

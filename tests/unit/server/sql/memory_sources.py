@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tailrace.configuration.reading import Configuration, read
+from tailrace.configuration.reading import Configuration, read, unredacted
 from tailrace.model.table import TableId
 from tailrace.server.sql.sources import (
     NameTakenError,
@@ -66,6 +66,7 @@ class MemorySources:
             self.stored[name] = SourceConfig(edited, was.version + 1)
         if self.stored[name].version != version:
             raise StaleVersionError(name)
+        properties = unredacted(properties, self.stored[name].properties)
         found = self.configuration(name, properties)
         self.stored[name] = SourceConfig(dict(properties), version + 1)
         return found.warnings

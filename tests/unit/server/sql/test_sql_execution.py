@@ -131,8 +131,8 @@ def test_a_problem_of_a_property_is_told_at_the_word_that_set_it(
 
 def test_what_an_address_lacks_is_told_at_the_statement(sources: MemorySources) -> None:
     error = failed(sources, "show sources;\n create source s from postgres host 'h'")
-    assert error.message.startswith("line 2, column 16: database.user: missing")
-    assert "database.dbname: missing" in error.message
+    assert error.message.startswith("line 2, column 16: database.user: required")
+    assert "database.dbname: required" in error.message
 
 
 def test_properties_that_mean_nothing_here_are_noted(sources: MemorySources) -> None:
@@ -185,7 +185,7 @@ def test_an_alteration_that_makes_no_sense_changes_nothing(
 @pytest.mark.parametrize("statement", ["add table if not exists orders", "drop table if exists items, sales.teams"])
 def test_an_alteration_that_may_be_done_already_is_not_done_again(sources: MemorySources, statement: str) -> None:
     run(sources, f"create source shop from postgres {ADDRESS} table orders")
-    assert said(sources, f"alter source shop {statement}") == "source shop is so already: nothing was done"
+    assert said(sources, f"alter source shop {statement}") == "source shop already matches; nothing changed"
     assert sources.stored["shop"].version == 1
 
 
