@@ -6,7 +6,6 @@ from tailrace.configuration._property import Importance, Type, grouped, ignored,
 
 _MEDIUM = Importance.MEDIUM
 _COLUMNS = "a copy has all columns as they are: choose or mask them in a view, or in the query that reads the lake"
-_TYPES = "see docs/types.md"
 _MESSAGES = "a lake has rows, not messages"
 _QUEUE = "there is no queue: changes go to the log on disk"
 _NO_SKIPPING = "nothing is ever skipped: what cannot be copied stops its table, with a reason"
@@ -25,38 +24,38 @@ _COLUMN = (
         "Columns that identify a row, in place of its key.",
         "a row is known by its replica identity: `alter table … replica identity using index …` changes that",
     ),
-    refused("converters", "Java classes that convert values.", f"values are copied as they are, {_TYPES}"),
+    refused("converters", "Java classes that convert values.", "values are copied as they are"),
     refused("post.processors", "Java classes that change messages.", "rows are copied as they are"),
     refused(
         "decimal.handling.mode",
         "What `numeric` becomes.",
-        f"numbers are exact, or text where a decimal cannot hold them, {_TYPES}: give precise, or leave it out",
+        "numbers are exact, or text where a decimal cannot hold them: give precise, or leave it out",
         harmless=("precise",),
     ),
     refused(
         "time.precision.mode",
         "What dates and times become.",
-        f"they are dates and timestamps to the microsecond, {_TYPES}: leave it out",
+        "they are dates and timestamps to the microsecond: leave it out",
         harmless=("adaptive", "adaptive_time_microseconds", "microseconds"),
     ),
     refused(
         "binary.handling.mode",
         "What `bytea` becomes.",
-        f"it is binary, {_TYPES}: give bytes, or leave it out",
+        "it is binary: give bytes, or leave it out",
         harmless=("bytes",),
     ),
-    refused("interval.handling.mode", "What `interval` becomes.", f"it is Postgres's own text, {_TYPES}: leave it out"),
-    refused("hstore.handling.mode", "What `hstore` becomes.", f"it is Postgres's own text, {_TYPES}: leave it out"),
+    refused("interval.handling.mode", "What `interval` becomes.", "it is Postgres's own text: leave it out"),
+    refused("hstore.handling.mode", "What `hstore` becomes.", "it is Postgres's own text: leave it out"),
     refused(
         "money.fraction.digits",
         "How many digits `money` has.",
-        f"it is Postgres's own text, {_TYPES}: leave it out",
+        "it is Postgres's own text: leave it out",
         Type.INT,
     ),
     refused(
         "include.unknown.datatypes",
         "Whether columns of types that Debezium does not know are there.",
-        f"columns of all types are copied, {_TYPES}: give true, or leave it out",
+        "columns of all types are copied: give true, or leave it out",
         Type.BOOLEAN,
         harmless=("true",),
     ),

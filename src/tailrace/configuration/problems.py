@@ -13,7 +13,7 @@ class ConfigurationError(DefiniteError):
     def __init__(self, problems: Mapping[str, list[str]]) -> None:
         self.problems = problems
         """By key."""
-        hint = "docs/configuration.md has every key, and what becomes of it"
+        hint = "tailrace run --keys prints every key, and what becomes of it"
         super().__init__("; ".join(self.lines), hint)
 
     @property

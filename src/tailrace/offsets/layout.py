@@ -44,7 +44,9 @@ class OffsetFaultsError(DefiniteError):
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        super().__init__(f"the offset is not valid: {faults[0]}{more}", "the layouts are in docs/offsets.md")
+        super().__init__(
+            f"the offset is not valid: {faults[0]}{more}", "tailrace offsets layout KIND prints what an offset may have"
+        )
         self.faults = list(faults)
 
 
