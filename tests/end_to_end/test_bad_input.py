@@ -173,3 +173,15 @@ def test_something_that_is_no_connection_string(tmp_path: Path) -> None:
 
 def test_a_query_on_something_that_is_no_lake(tmp_path: Path) -> None:
     explained(run("query", str(tmp_path), "select 1"), "not a lake")
+
+
+def test_a_query_that_asks_nothing_or_wants_two_formats_is_refused_and_tables_can_be_listed(
+    filled: str, tmp_path: Path
+) -> None:
+    lake = str(tmp_path / "lake")
+    assert run("sync", filled, lake, "--once").returncode == 0
+    for nothing in ("", " ;\n"):
+        explained(run("query", lake, nothing), "there is no query", "show tables")
+    explained(run("query", lake, "select 1", "--json", "--csv"), "--json and --csv exclude each other")
+    for show in ("show tables", " SHOW  Tables; "):
+        assert run("query", lake, show, "--csv").stdout.split() == ["name", "public.orders"]
