@@ -36,6 +36,7 @@ from tailrace.source.door import (
     Claim,
     Cursor,
     Definition,
+    Leftovers,
     Prepared,
     Problem,
     SnapshotPoint,
@@ -58,8 +59,7 @@ class ScriptedSource:
     offset_words: ClassVar[OffsetWords] = WORDS
 
     def __init__(self, script: str, adopt: str | None = None) -> None:
-        self._path = Path(script)
-        self._adopt = adopt
+        self._path, self._adopt = Path(script), adopt
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -165,15 +165,13 @@ class ScriptedSource:
         return Prepared(done, refused)
 
     def require_continuity(self, claim: Claim, end: SourcePosition | None) -> Claim:
-        """A script loses nothing."""
         return claim
 
     def restart(self, claim: Claim, end: SourcePosition) -> Claim:
         raise DefiniteError("a script loses nothing", "start a new lake in an empty folder")
 
     def drop(self, claim: Claim) -> list[str]:
-        name = claim["name"]
-        done = []
+        name, done = claim["name"], list[str]()
 
         def dropped(history: History) -> Line | None:
             if name not in history.claims:
@@ -183,6 +181,9 @@ class ScriptedSource:
 
         append(self._path, dropped)
         return done
+
+    def leftovers(self, name: str | None = None) -> Leftovers:
+        return Leftovers([{"name": each} for each in self._history().claims if name in (None, each)], [])
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
         ScriptedCapture(self._path, claim["name"], log, control, claim.get("skip_to", 0)).run()

@@ -145,8 +145,25 @@ def test_a_table_pattern_that_matches_nothing(filled: str, tmp_path: Path) -> No
     assert slots(filled) == 0
 
 
-def test_a_machine_without_java(filled: str, tmp_path: Path) -> None:
-    explained(run("sync", filled, str(tmp_path / "lake"), PATH=str(tmp_path), JAVA_HOME=""), "Java", "install Java 17")
+@pytest.mark.parametrize("java_home", ["", "nowhere"])
+def test_a_machine_without_java_is_told_so_and_can_do_what_needs_none(
+    filled: str, tmp_path: Path, java_home: str
+) -> None:
+    lake, without = str(tmp_path / "lake"), {"PATH": str(tmp_path), "JAVA_HOME": java_home}
+    cluster = run("sync", filled, lake, "--spark-master", "spark://127.0.0.1:1", **without)
+    explained(cluster, "Spark needs Java", "install Java 17")
+    assert slots(filled) == 0
+    synced = run("sync", filled, lake, "--once", **without)
+    assert synced.returncode == 0, synced
+    assert synced.stderr.startswith("note: Spark needs Java and there is none")
+    assert len(synced.stderr.splitlines()) == 1
+    assert run("query", lake, "select * from orders", **without).returncode == 0
+    explained(run("query", lake, "select 1", "--engine", "spark", **without), "Spark needs Java", "install Java 17")
+
+
+@pytest.mark.parametrize("command", ["sync", "verify"])
+def test_a_spark_master_that_is_none_is_refused_at_once(filled: str, tmp_path: Path, command: str) -> None:
+    explained(run(command, filled, str(tmp_path / "lake"), "--spark-master", "foo"), "'foo'", "spark://HOST:PORT")
     assert slots(filled) == 0
 
 
@@ -156,3 +173,15 @@ def test_something_that_is_no_connection_string(tmp_path: Path) -> None:
 
 def test_a_query_on_something_that_is_no_lake(tmp_path: Path) -> None:
     explained(run("query", str(tmp_path), "select 1"), "not a lake")
+
+
+def test_a_query_that_asks_nothing_or_wants_two_formats_is_refused_and_tables_can_be_listed(
+    filled: str, tmp_path: Path
+) -> None:
+    lake = str(tmp_path / "lake")
+    assert run("sync", filled, lake, "--once").returncode == 0
+    for nothing in ("", " ;\n"):
+        explained(run("query", lake, nothing), "there is no query", "show tables")
+    explained(run("query", lake, "select 1", "--json", "--csv"), "--json and --csv exclude each other")
+    for show in ("show tables", " SHOW  Tables; "):
+        assert run("query", lake, show, "--csv").stdout.split() == ["name", "public.orders"]

@@ -16,7 +16,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 def _commands() -> dict[str, list[str]]:
     """Every command by name, `log verify` for one in a group, with its options."""
-    from tailrace.cli.main import app
+    from tailrace.cli.commands import app
 
     return dict(_leaves("", typer.main.get_command(app)))
 

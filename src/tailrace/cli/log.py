@@ -17,9 +17,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from tailrace.cli.app import App
+from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.log_positions import formatter
-from tailrace.cli.log_tables import counted, holder_table, print_table, record_table, segment_table, summary_table
+from tailrace.cli.log_tables import counted, holder_table, record_table, segment_table, summary_table
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
 from tailrace.log.survey import (
@@ -55,7 +57,7 @@ Example: `tailrace log ls ./lake/_tailrace/log`
 Exit codes: 0 done, 1 `verify` found something wrong, 2 an error with a hint.
 """
 
-app = typer.Typer(help=_HELP, no_args_is_help=True)
+app = App(help=_HELP)
 
 
 def _number(text: str) -> int:
@@ -246,7 +248,7 @@ def _require_log(path: Path) -> None:
 @contextmanager
 def _bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """Progress by segments, on a terminal only; gone when it is done."""
-    console = Console(stderr=True, emoji=False)
+    console = PlainConsole(stderr=True)
     if not console.is_terminal:
         yield None
         return
@@ -264,4 +266,4 @@ def _print_holders(console: Console, reader: LogReader) -> None:
 
 
 def _console() -> Console:
-    return Console(highlight=False, emoji=False, markup=False)
+    return PlainConsole(highlight=False, markup=False)

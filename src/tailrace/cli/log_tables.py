@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from io import StringIO
 from typing import Any
 
-from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -26,18 +24,6 @@ ACTIVE_SHOWN = 10
 _STYLE: dict[str, Any] = {"box": None, "pad_edge": False, "header_style": "bold", "padding": (0, 2, 0, 0)}
 
 Record = Mapping[str, object]
-
-
-def print_table(console: Console, table: Table) -> None:
-    """As wide as the terminal; elsewhere as wide as it needs, without spaces at the ends of lines."""
-    if console.is_terminal:
-        console.print(table)
-        return
-    text = StringIO()
-    wide = Console(file=text, width=1 << 20, emoji=False)
-    wide.print(table, width=wide.measure(table).maximum)
-    for line in text.getvalue().splitlines():
-        console.print(line.rstrip(), soft_wrap=True)
 
 
 def segment_table(segments: Iterable[SegmentSummary]) -> Table:

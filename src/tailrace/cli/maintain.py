@@ -11,6 +11,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from tailrace.cli.console import print_table
 from tailrace.cli.sizes import size_text
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.lake.door import ConflictError, LakeTable, Pruned
@@ -95,4 +96,4 @@ def _show(done: list[TableUpkeep], console: Console, *, dry_run: bool) -> None:
         files = f"{pruned.files_before:,}", f"{pruned.files_before - pruned.files:,}"
         merges = "" if dry_run else f"{each.merges:,}"
         table.add_row(Text(str(each.table)), *files, size_text(pruned.bytes), f"{pruned.commits:,}", merges)
-    console.print(table)
+    print_table(console, table)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tailrace.cli.app import App
+from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.errors import DefiniteError
 
@@ -31,9 +32,9 @@ _POSITIONS = {
 }
 """Every position that an assessment has, as a line."""
 
-app = typer.Typer(help="Offsets: how far a lake has got.", no_args_is_help=True, rich_markup_mode="markdown")
+app = App(help="Offsets: how far a lake has got.", rich_markup_mode="markdown")
 
-Lake = Annotated[Path, typer.Argument(help="The lake's folder.")]
+Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The lake's folder.")]
 Given = Annotated[str, typer.Argument(metavar="FILE|JSON", help="A file, - for standard input, or JSON itself.")]
 Kind = Annotated[str, typer.Argument(help="postgres, mysql, mariadb, oracle, sqlserver, db2, cassandra, vitess, …")]
 SourceDsn = Annotated[str | None, typer.Option("--dsn", help="The database, to compare with what it can still send.")]
@@ -129,7 +130,7 @@ def history(lake: Lake, as_json: AsJson = False) -> None:
             for edit in edits:
                 typer.echo(json.dumps(_fields(edit)))
             return
-        Console(emoji=False).print(_table(edits))
+        print_table(PlainConsole(), _table(edits))
 
 
 @app.command()
@@ -293,13 +294,11 @@ def _who() -> str:
 
 
 def _note(text: str) -> None:
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True, emoji=False).print(
-        f"note: {text}", style="yellow"
-    )
+    PlainConsole(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"note: {text}", style="yellow")
 
 
 def _print(text: str) -> None:
-    Console(highlight=False, markup=False, soft_wrap=True, emoji=False).print(text)
+    PlainConsole(highlight=False, markup=False, soft_wrap=True).print(text)
 
 
 def _show(found: Assessment, *, is_compared: bool, as_json: bool) -> None:

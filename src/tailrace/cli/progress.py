@@ -70,7 +70,7 @@ class TerminalProgress:
                 self._show_copies(tables)
             case events.TablesLanded(tables, text):
                 self._drop_bars(tables)
-                self._say(f"snapshot of {_counted(len(tables))} at {text}")
+                self._say(f"snapshot of {_counted(len(tables))}" + (f" at {text}" if text else ""))
             case events.TroubleChanged(message, hint):
                 self._trouble = message
                 self._say(message or "that is over; continuing", "yellow" if message else "dim")

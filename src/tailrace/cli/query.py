@@ -5,21 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from tailrace import ending
+from tailrace.cli.console import PlainConsole, fitting, print_table, print_wide
 from tailrace.errors import DefiniteError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
@@ -27,6 +28,10 @@ from tailrace.read.cut import Cut, cut
 from tailrace.settings import LOCAL_SPARK, SparkSettings
 
 ROWS_SHOWN = 1000
+WIDTH_MIN = 8
+"""Of a column that is cut to fit a terminal. With very many columns, lines are longer than the terminal instead."""
+BORDERS = 3
+"""What a column takes beside its values."""
 FOLLOW_SECONDS = 0.1
 """How often to look for a new cut. To look reads one small file."""
 
@@ -58,18 +63,21 @@ class Query:
 def run_query(query: Query, *, follow: bool = False) -> None:
     """Print the rows; the cut they are from goes to standard error. With `follow`, again for every new cut until
     Ctrl-C."""
+    if not query.sql.strip(" \t\r\n;"):
+        raise DefiniteError("there is no query", "for example: tailrace query ./lake 'show tables'")
     if query.as_of is not None and (query.published or follow):
         other = "--published" if query.published else "--follow"
         raise DefiniteError(f"{other} and --as-of exclude each other", "leave one out")
     if not query.in_spark and query.spark != LOCAL_SPARK:
         raise DefiniteError("DuckDB answers, and has no use for settings of Spark's", "ask Spark: --engine spark")
     home = LakeHome.find(query.lake)
-    with _session(query, home) as session, _quiet_when_unread():
+    with _session(query, home) as session:
         found = query.cut(session)
         answer(query, found)
         if follow:
-            with suppress(KeyboardInterrupt):
-                follow_cuts(query, home, found, session)
+            # From here on Ctrl-C is the way to end it.
+            ending.on_interrupt("", code=0)
+            follow_cuts(query, home, found, session)
 
 
 def follow_cuts(query: Query, home: LakeHome, shown: Cut[Any], session: Any) -> None:
@@ -118,16 +126,6 @@ class _WithoutPandas(MetaPathFinder):
             raise ModuleNotFoundError(fullname)
 
 
-@contextmanager
-def _quiet_when_unread() -> Iterator[None]:
-    """Whoever reads our output may have had enough: `tailrace query … | head`."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def answer(query: Query, found: Cut[Any], *, is_first: bool = True) -> None:
     """Print the rows of one cut, then which cut it is."""
     try:
@@ -143,7 +141,7 @@ def answer(query: Query, found: Cut[Any], *, is_first: bool = True) -> None:
     sys.stdout.flush()
     when = f"{found.commit_time:%Y-%m-%d %H:%M:%S.%f} UTC"
     line = f"[dim]cut {found.text}, transaction {found.seq:,}, committed {when}[/dim]"
-    Console(stderr=True, emoji=False).print(line, highlight=False)
+    PlainConsole(stderr=True).print(line, highlight=False)
 
 
 Rows = Callable[..., Iterator[tuple[Any, ...]]]
@@ -183,21 +181,30 @@ def _print_csv(names: list[str], rows: Rows, is_first: bool) -> None:
 
 def _print_table(names: list[str], rows: Rows, is_first: bool) -> None:
     found = list(rows(ROWS_SHOWN + 1))
-    Console(emoji=False).print(_table(names, found[:ROWS_SHOWN]))
+    console, notes = PlainConsole(), PlainConsole(stderr=True, highlight=False)
+    widths = [max(map(_width, column)) for column in zip(names, *found[:ROWS_SHOWN], strict=True)]
+    room = fitting(widths, console.width - 1 - BORDERS * len(names))
+    width_max = max(room, WIDTH_MIN)
+    table = _table(names, found[:ROWS_SHOWN], width_max if console.is_terminal else None)
+    (print_table if room >= WIDTH_MIN else print_wide)(console, table)
+    if console.is_terminal and max(widths, default=0) > width_max:
+        notes.print("[dim]wide values are cut; --csv, --json or a pipe (| less -S) have all of them[/dim]")
     if len(found) > ROWS_SHOWN:
-        Console(stderr=True, emoji=False).print(
-            f"[dim]only the first {ROWS_SHOWN:,} rows; --csv or --json print all[/dim]"
-        )
+        notes.print(f"[dim]only the first {ROWS_SHOWN:,} rows; --csv or --json print all[/dim]")
+
+
+def _width(value: Any) -> int:
+    return max(map(cell_len, _text(value).plain.splitlines()), default=0)
 
 
 _PRINTERS = {Format.JSON: _print_json, Format.CSV: _print_csv, Format.TABLE: _print_table}
 
 
-def _table(names: list[str], rows: list[tuple[Any, ...]]) -> Table:
+def _table(names: list[str], rows: list[tuple[Any, ...]], width_max: int | None) -> Table:
     table = Table(header_style="bold")
     for index, name in enumerate(names):
         is_number = any(isinstance(row[index], int | float) for row in rows)
-        table.add_column(Text(name), justify="right" if is_number else "left")
+        table.add_column(Text(name), justify="right" if is_number else "left", no_wrap=True, max_width=width_max)
     for row in rows:
         table.add_row(*map(_text, row))
     return table

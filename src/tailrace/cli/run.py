@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from tailrace import ending
+from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
+from tailrace.cli.sizes import size_text
+from tailrace.errors import DefiniteError
 
 if TYPE_CHECKING:
+    from tailrace.cli.progress import TerminalProgress
     from tailrace.configuration.reading import PropertyCheck
     from tailrace.connector.connector import Connector
+    from tailrace.connector.events import Event
+    from tailrace.settings import ConnectorSettings
+    from tailrace.source.door import Source
+
+
+NOTHING_YET = "interrupted: nothing was published by this run"
 
 
 def run(
-    file: Annotated[Path, typer.Argument(help="The configuration: a .yaml, .json or .properties file.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="The configuration: a .yaml, .json or .properties file.", show_default=False
+        ),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Read the configuration and print it; run nothing.")] = False,
+    keys: Annotated[bool, typer.Option("--keys", help="Print every key that a file may have; run nothing.")] = False,
 ) -> None:
     """Run one connector as a file configures it, with Debezium's names for properties.
 
@@ -33,11 +48,17 @@ def run(
 
         tailrace run shop.yaml
         tailrace run --check shop.yaml
+        tailrace run --keys
     """
-    with shown_errors():
+    with shown_errors(NOTHING_YET):
         from tailrace.configuration.files import load
         from tailrace.configuration.reading import read
 
+        if keys:
+            _print_keys()
+            return
+        if file is None:
+            raise DefiniteError("name a configuration file", "tailrace run --keys prints every key that it may have")
         properties = load(file)
         if check:
             _print_checks(properties)
@@ -46,25 +67,79 @@ def run(
         configuration = read(properties)
         for warning in configuration.warnings:
             _warn(warning)
-        from tailrace.connector.connector import Connector
         from tailrace.source.kinds import source_of
 
         settings = replace(configuration.settings, once=once or configuration.settings.once)
-        connector = Connector(settings, source_of(configuration.dsn, **configuration.source_options))
-        run_connector(connector, settings.lake)
+        run_connector(settings, source_of(configuration.dsn, **configuration.source_options))
 
 
-def run_connector(connector: Connector, lake: Path) -> None:
-    """To its end, shown on the terminal. Exit code 1, with the tables named, when one is in error."""
+def run_connector(settings: ConnectorSettings, source: Source) -> None:
+    """To its end, shown on the terminal. Exit code 1, with the tables named, when one is in error; 130 when it was
+    interrupted before it had published what it was to publish."""
     from tailrace.cli.progress import TerminalProgress
+    from tailrace.cli.stopped import has_published, kept_text, stopped_text
+    from tailrace.connector.connector import Connector
 
-    with TerminalProgress(Console(emoji=False)) as progress:
-        connector.subscribe(progress.show)
-        _stop_on_signal(connector.stop)
-        connector.start()
-        while not connector.wait(timeout_seconds=0.2):
-            pass
-    _exit_by_tables(connector, lake)
+    connector = Connector(settings, source)
+    _note_java(settings)
+    with TerminalProgress(PlainConsole()) as progress:
+        shown = _Shown(connector, progress)
+        connector.subscribe(shown.show)
+        # The second Ctrl-C does not wait for the batch in hand.
+        ending.on_interrupt(
+            f"interrupted: what is not published yet comes with the next run. {kept_text(settings.lake)}"
+        )
+        with ending.stopping(shown.stop):
+            connector.start()
+            while not connector.wait(timeout_seconds=0.2):
+                pass
+    if shown.was_stopped:
+        text = stopped_text(settings.lake, is_prepared=shown.is_prepared)
+        PlainConsole(stderr=True).print(Text(text), soft_wrap=True)
+        if settings.once or not has_published(settings.lake):
+            raise typer.Exit(ending.INTERRUPTED)
+    _exit_by_tables(connector, settings.lake)
+
+
+def _note_java(settings: ConnectorSettings) -> None:
+    """Most runs start no Spark, so a missing Java stops none. Whoever has one that will wants to know it now."""
+    from tailrace.spark.cluster import is_cluster
+    from tailrace.spark.session import require_java
+
+    try:
+        if not is_cluster(settings.spark.master):
+            require_java()
+    except DefiniteError as error:
+        size = size_text(settings.batch_bytes_max)
+        _note(f"{error.message}; a transaction of more than {size} will need it: {error.hint}")
+
+
+class _Shown:
+    """A run that a person watches, and may stop. Events come by the connector's threads."""
+
+    def __init__(self, connector: Connector, progress: TerminalProgress) -> None:
+        self._connector = connector
+        self._progress = progress
+        self._is_unread = False
+        self.was_stopped = False
+        self.is_prepared = False
+        """Something was made at the source."""
+
+    def stop(self) -> None:
+        self.was_stopped = True
+        self._connector.stop()
+
+    def show(self, event: Event) -> None:
+        from tailrace.connector.events import SourcePrepared
+
+        self.is_prepared |= isinstance(event, SourcePrepared)
+        try:
+            if not self._is_unread:
+                self._progress.show(event)
+        except BrokenPipeError:
+            # Whoever reads the output has had enough, as of any command: `tailrace sync … | head`.
+            self._is_unread = True
+            self.stop()
 
 
 def _exit_by_tables(connector: Connector, lake: Path) -> None:
@@ -73,18 +148,8 @@ def _exit_by_tables(connector: Connector, lake: Path) -> None:
     errored = [str(table) for table, record in connector.tables().items() if record.state is TableState.ERRORED]
     if errored:
         message = f"in error and left out: {', '.join(sorted(errored))}; tailrace tables {quote(str(lake))} says why"
-        Console(stderr=True, emoji=False).print(escape(message), style="red", highlight=False, soft_wrap=True)
+        PlainConsole(stderr=True).print(escape(message), style="red", highlight=False, soft_wrap=True)
         raise typer.Exit(1)
-
-
-def _stop_on_signal(stop: Callable[[], None]) -> None:
-    def handle(number: int, _: object) -> None:
-        stop()
-        # The second one means it.
-        signal.signal(number, signal.SIG_DFL)
-
-    signal.signal(signal.SIGINT, handle)
-    signal.signal(signal.SIGTERM, handle)
 
 
 def _print_checks(properties: dict[str, str]) -> None:
@@ -97,10 +162,20 @@ def _print_checks(properties: dict[str, str]) -> None:
         table.add_column(column, overflow="fold")
     for each in given:
         table.add_row(escape(each.name), escape(each.value or ""), _verdict(each))
-    Console(highlight=False, emoji=False).print(table)
+    print_table(PlainConsole(), table)
     for each in given:
         for warning in each.warnings:
             _warn(f"{each.name}: {warning}")
+
+
+def _print_keys() -> None:
+    """Every key with its verdict, its default and what it means."""
+    from tailrace.configuration.documentation import meaning
+    from tailrace.configuration.properties import PROPERTIES
+
+    for each in PROPERTIES:
+        default = "" if each.default is None else f", default {each.default}"
+        typer.echo(f"{each.name}  ({each.verdict}{default})\n    {meaning(each)}")
 
 
 def _verdict(check: PropertyCheck) -> str:
@@ -111,5 +186,8 @@ def _verdict(check: PropertyCheck) -> str:
 
 
 def _warn(warning: str) -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
-    console.print(f"[yellow]warning:[/yellow] {escape(warning)}")
+    PlainConsole(stderr=True).print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+
+
+def _note(note: str) -> None:
+    PlainConsole(stderr=True).print(Text.assemble(("note: ", "yellow"), note), soft_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from tailrace.cli.console import PlainConsole
 from tailrace.cli.errors import shown_errors
 from tailrace.errors import DefiniteError
 
@@ -82,7 +84,7 @@ def serve(  # noqa: PLR0913, PLR0917  each is an option
 def _address(listen: str) -> tuple[str, int]:
     host, _, port = listen.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > PORT_MAX:
-        raise DefiniteError(f"--listen {listen} is no address", f"it looks like {LISTEN} or [::1]:8083")
+        raise DefiniteError(f"--listen {listen} is not an address", f"it looks like {LISTEN} or [::1]:8083")
     return host.strip("[]"), int(port)
 
 
@@ -99,7 +101,7 @@ def _log_json() -> None:
 
 def _show(serving: Serving, *, quiet: bool) -> None:
     """The address, then a line for each change of a connector's state."""
-    console = Console(highlight=False, soft_wrap=True, emoji=False)
+    console = PlainConsole(highlight=False, soft_wrap=True)
     console.print(f"listening on {serving.address}")
     for warning in serving.warnings:
         print(f"warning: {warning}", file=sys.stderr)
@@ -122,7 +124,9 @@ class _Lines:
         with self._lock:
             if self._shown.get(name) != line:
                 self._shown[name] = line
-                self._console.print(f"{escape(name)}: {escape(line)}")
+                # A server whose messages no one reads any more serves on.
+                with suppress(BrokenPipeError):
+                    self._console.print(f"{escape(name)}: {escape(line)}")
 
 
 def _line(told: Told) -> str | None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.errors import DefiniteError
 
@@ -33,7 +33,7 @@ class SignalType(StrEnum):
     LOG = "log"
 
 
-Lake = Annotated[Path, typer.Argument(help="The lake's folder.")]
+Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The lake's folder.")]
 STYLES = {"done": "green", "running": "yellow", "paused": "yellow", "rejected": "red", "failed": "red"}
 
 
@@ -42,7 +42,7 @@ def signal(  # noqa: PLR0913, PLR0917  each is an option
     type: Annotated[SignalType, typer.Argument(metavar="TYPE", help=", ".join(SignalType))],
     table: Annotated[
         list[str] | None,
-        typer.Option(help="A table's whole name, or a regular expression for whole names. Repeatable."),
+        typer.Option(metavar="NAME", help="A table's whole name, or a regular expression for whole names. Repeatable."),
     ] = None,
     kind: Annotated[str | None, typer.Option("--type", help="incremental (the default) or blocking.")] = None,
     condition: Annotated[
@@ -88,7 +88,7 @@ def signal(  # noqa: PLR0913, PLR0917  each is an option
         sent = signals.signal(lake, type, given if data is None else data, id_)
         if sent in known:
             line = f"signal {sent} is known and {known[sent]}: nothing is done again"
-            Console(emoji=False).print(line, highlight=False, markup=False, soft_wrap=True)
+            PlainConsole().print(line, highlight=False, markup=False, soft_wrap=True)
             return
         _tell_taker(home, sent)
         _warn(home, table or [])
@@ -104,7 +104,7 @@ def _condition(text: str) -> dict[str, str]:
 def _tell_taker(home: LakeHome, id_: str) -> None:
     holder = home.holder()
     who = f"goes to the running sync (process {holder})" if holder else "waits for the next tailrace sync"
-    Console(emoji=False).print(f"signal {id_} {who}", highlight=False, markup=False, soft_wrap=True)
+    PlainConsole().print(f"signal {id_} {who}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _warn(home: LakeHome, patterns: list[str]) -> None:
@@ -112,7 +112,7 @@ def _warn(home: LakeHome, patterns: list[str]) -> None:
     from tailrace.snapshot.signals import match
 
     for pattern in match(patterns, list(home.tables.load()))[1]:
-        console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, emoji=False)
+        console = PlainConsole(stderr=True, highlight=False, markup=False, soft_wrap=True)
         console.print(f"note: {pattern} matches no table of the lake at present", style="yellow")
 
 
@@ -139,7 +139,7 @@ def signals(
                 typer.echo(json.dumps(_fields(record)))
             return
         last = {each.signal: each for each in home.notifications.all()}
-        Console(emoji=False).print(_table(records, last))
+        print_table(PlainConsole(), _table(records, last))
 
 
 def _fields(record: SignalRecord) -> dict[str, Any]:

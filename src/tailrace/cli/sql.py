@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from tailrace import ending
+from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.errors import DefiniteError
 
@@ -37,12 +38,15 @@ def sql(
     token_file: Annotated[Path | None, typer.Option(help="A file with the server's token.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each statement.")] = False,
 ) -> None:
-    """Create, alter, drop and show the sources of a server. docs/sql.md has the language.
+    """Create, alter, drop and show the sources of a server.
 
     Without a file and without -c, a prompt. Exit code 2 for an error, after what the statements before it did.
 
         tailrace sql -c 'show sources'
-        tailrace sql -c "alter source shop add table public.orders"
+        tailrace sql -c 'show create source shop'
+        tailrace sql -c 'create source shop from postgres host db database shop user ann for all tables'
+        tailrace sql -c 'alter source shop add table public.orders'
+        tailrace sql -c 'drop source shop'
         tailrace sql sources.sql --server https://lake.example.com --token-file token
     """
     with shown_errors():
@@ -85,7 +89,7 @@ class _Client:
                 f"{self.url.rstrip('/')}/sql", json={"sql": text}, headers=headers, timeout=ANSWER_SECONDS
             )
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeEncodeError):
-            raise DefiniteError(f"{self.url} is no address of a server", f"it looks like {SERVER}") from None
+            raise DefiniteError(f"{self.url} is not the address of a server", f"it looks like {SERVER}") from None
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
             hint = "start one: tailrace serve; or name another: --server URL"
@@ -100,7 +104,7 @@ class _Client:
         except ValueError:
             body = None
         if not isinstance(body, dict) or not ("results" in body or "message" in body):
-            raise DefiniteError(f"what answers at {self.url} is no Tailrace server", "name another: --server URL")
+            raise DefiniteError(f"what answers at {self.url} is not a Tailrace server", "name another: --server URL")
         return body
 
 
@@ -111,7 +115,7 @@ def _run(client: _Client, text: str, show: Callable[[dict[str, Any]], None]) -> 
         show(result)
     if "error_code" not in body:
         return True
-    console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+    console = PlainConsole(stderr=True, highlight=False, soft_wrap=True)
     message, _, hint = str(body["message"]).partition("\nhint: ")
     console.print(f"[red]error:[/red] {escape(message)}")
     if body.get("excerpt"):
@@ -130,7 +134,8 @@ def _converse(client: _Client, show: Callable[[dict[str, Any]], None]) -> None:
     typed = ""
     while True:
         try:
-            line = input(MORE if typed else PROMPT)
+            with ending.raised():
+                line = input(MORE if typed else PROMPT)
         except EOFError:
             print()
             return
@@ -155,9 +160,7 @@ def _print(result: dict[str, Any]) -> None:
     if "message" in result:
         typer.echo(result["message"])
         for note in result.get("notes", []):
-            Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(
-                Text(f"note: {note}", style="yellow")
-            )
+            PlainConsole(stderr=True, highlight=False, soft_wrap=True).print(Text(f"note: {note}", style="yellow"))
         return
     columns, rows = result["columns"], result["rows"]
     if STATEMENT_COLUMN in columns:
@@ -169,4 +172,4 @@ def _print(result: dict[str, Any]) -> None:
         shown.add_column(column, overflow="fold")
     for row in rows:
         shown.add_row(*(Text(cell or "", style=_STYLES.get(cell or "", "")) for cell in row))
-    Console(emoji=False).print(shown)
+    print_table(PlainConsole(), shown)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperGroup
 
+from tailrace.cli.app import App, Group
+from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.errors import DefiniteError
 from tailrace.model.table_state import TableState
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tailrace.lake.home import LakeHome
 
 
-class ListByDefault(TyperGroup):
+class ListByDefault(Group):
     """`tailrace tables LAKE` is short for `tailrace tables list LAKE`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -30,14 +30,12 @@ class ListByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
+app = App(
     help="Show the tables of a lake (`tailrace tables LAKE`), take some in or leave them out, or copy one again.",
     cls=ListByDefault,
-    no_args_is_help=True,
-    add_completion=False,
 )
 
-Lake = Annotated[Path, typer.Argument(help="The lake's folder.")]
+Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The lake's folder.")]
 STYLES = {
     TableState.LIVE: "green",
     TableState.ERRORED: "red",
@@ -60,8 +58,8 @@ def list_tables(lake: Lake) -> None:
         from tailrace.connector.tables import lake_status
 
         status = lake_status(lake)
-        console = Console(emoji=False)
-        console.print(_table(status.tables))
+        console = PlainConsole()
+        print_table(console, _table(status.tables))
         for each in status.tables:
             _explain(console, each)
         running = f"running as process {status.holder}" if status.holder else "not running"
@@ -92,9 +90,9 @@ def _explain(console: Console, each: TableStatus) -> None:
         return
     heading = Text.assemble("\n", (str(each.table), "bold"), " is ", (record.state, STYLES[record.state]))
     console.print(heading, soft_wrap=True)
-    console.print(Padding(Text(reason), (0, 0, 0, 2)))
+    console.print(Text(f"  {reason}"), soft_wrap=True)
     if record.hint:
-        console.print(Padding(Text.assemble(("hint: ", "cyan"), record.hint), (0, 0, 0, 2)))
+        console.print(Text.assemble(("  hint: ", "cyan"), record.hint), soft_wrap=True)
 
 
 Pattern = Annotated[str, typer.Argument(help="Which tables, as for sync: 'public.*', orders.")]
@@ -131,7 +129,7 @@ def _choose(lake: Path, pattern: str, *, is_taken: bool) -> None:
         known = [str(table) for table in sorted(home.tables.load()) if table.matches(pattern)]
         what = ", ".join(known) or "what the database has of that name"
         will = "be copied" if is_taken else "be left out"
-        console = Console(soft_wrap=True, emoji=False)
+        console = PlainConsole(soft_wrap=True)
         console.print(f"'{pattern}' ({what}) will {will} by {_taker(home)}", highlight=False, markup=False)
 
 
@@ -156,4 +154,4 @@ def resync(lake: Lake, table: Annotated[str, typer.Argument(help="The table, as 
         if home.tables.load()[found].state is TableState.REMOVED:
             raise DefiniteError(f"{found} is left out of this lake", "run tailrace sync so that it chooses the table")
         home.requests.ask_resync(found)
-        Console(emoji=False).print(f"{found} will be copied again by {_taker(home)}", highlight=False, markup=False)
+        PlainConsole().print(f"{found} will be copied again by {_taker(home)}", highlight=False, markup=False)

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
+from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.progress import TerminalProgress
 from tailrace.connector.events import ConnectorState, StateChanged, StreamProgressed
 from tailrace.lake.home import LakeHome
@@ -34,12 +35,12 @@ def run_verify(settings: VerifySettings, source: Source, *, as_json: bool) -> No
     """Print what was found. Exit code 1 unless every table that the lake follows is equal."""
     home = LakeHome.find(settings.lake)
     home.require_identity(source.identify())
-    with VerifyProgress(Console(stderr=True, emoji=False)) as progress:
+    with VerifyProgress(PlainConsole(stderr=True)) as progress:
         report = Verification(settings, source, None, progress.show).run()
     if as_json:
         print(json.dumps(report.to_fields(), indent=2, ensure_ascii=False))
     else:
-        render(report, Console(emoji=False))
+        render(report, PlainConsole())
     if not report.is_equal:
         raise typer.Exit(1)
 
@@ -109,7 +110,7 @@ class VerifyProgress:
 
 def render(report: Report, console: Console) -> None:
     """The tables, what differs in each, and where."""
-    console.print(_table(report.tables))
+    print_table(console, _table(report.tables))
     for each in report.tables:
         _explain(console, each)
     at = f", compared at {report.position}" if report.position else ""
@@ -137,12 +138,12 @@ def _explain(console: Console, each: TableReport) -> None:
         return
     console.print(Text.assemble("\n", (str(each.table), "bold"), ": ", _summary(each)), soft_wrap=True)
     if each.hint:
-        console.print(Padding(Text.assemble(("hint: ", "cyan"), each.hint), (0, 0, 0, 2)))
+        console.print(Text.assemble(("  hint: ", "cyan"), each.hint), soft_wrap=True)
     shown = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for key in each.keys:
         shown.add_row(Text(key.difference, style="red"), Text(_key_text(key)), Text(_detail(key), style="dim"))
     if each.keys:
-        console.print(Padding(shown, (0, 0, 0, 2)))
+        print_table(console, Padding(shown, (0, 0, 0, 2), expand=False))
     left = sum(each.differing.values()) - len(each.keys)
     if each.keys and left:
         console.print(f"  and {left:,} more; --keys shows more of them", style="dim", highlight=False)

@@ -11,6 +11,7 @@ from typing import Any
 from tailrace.configuration._examination import Examination
 from tailrace.configuration._table_lists import append_only_tables, table_patterns
 from tailrace.configuration.quantities import LOG_QUOTA_BYTES_MIN, LOG_SEGMENT_BYTES_MIN
+from tailrace.configuration.spark_master import FORMS, is_master
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Watermarking
 
@@ -172,7 +173,10 @@ def _spark(examination: Examination) -> SparkSettings:
             if not name.startswith("spark."):
                 examination.refuse(key, f"is no setting of Spark's: write {_SPARK_CONF}spark.{name}")
             conf.append((name, value))
-    return SparkSettings(examination.text("spark.master") or SparkSettings().master, tuple(conf))
+    master = examination.text("spark.master") or SparkSettings().master
+    if not is_master(master):
+        examination.refuse("spark.master", f"is not a Spark master: give one of {FORMS}")
+    return SparkSettings(master, tuple(conf))
 
 
 def _source_options(examination: Examination, settings: ConnectorSettings) -> dict[str, Any]:

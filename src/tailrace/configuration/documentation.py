@@ -88,7 +88,7 @@ def documentation() -> str:
 
 def _section(group: str, properties: list[Property]) -> str:
     rows = "".join(
-        f"| `{each.name}` | {_verdict(each)} | {_code(each.default)} | {_cell(_meaning(each))} |\n"
+        f"| `{each.name}` | {_verdict(each)} | {_code(each.default)} | {_cell(meaning(each))} |\n"
         for each in properties
     )
     return f"## {group}\n\n| property | verdict | default | meaning |\n|---|---|---|---|\n{rows}"
@@ -99,7 +99,8 @@ def _verdict(each: Property) -> str:
     return f"{each.verdict}, except {harmless}" if each.verdict is Verdict.REFUSED and harmless else each.verdict
 
 
-def _meaning(each: Property) -> str:
+def meaning(each: Property) -> str:
+    """What a property does, or why it does nothing here."""
     if each.verdict is not Verdict.SUPPORTED:
         harmless = ", ".join(f"`{value}`" for value in each.harmless)
         silent = f" No warning for {harmless}." if harmless and each.verdict is Verdict.IGNORED else ""

@@ -13,7 +13,7 @@ class ConfigurationError(DefiniteError):
     def __init__(self, problems: Mapping[str, list[str]]) -> None:
         self.problems = problems
         """By key."""
-        hint = "what becomes of each key: tailrace run --check FILE, or PUT /connector-plugins/NAME/config/validate"
+        hint = "every key: tailrace run --keys, or PUT /connector-plugins/NAME/config/validate"
         super().__init__("; ".join(self.lines), hint)
 
     @property

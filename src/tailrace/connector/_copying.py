@@ -289,7 +289,9 @@ class Copies:
     def _tell_landed(self) -> None:
         is_last = self._windows is None and self._at_once is None
         if self._untold and (is_last or time.monotonic() >= self._tell_due):
-            self._tell(events.TablesLanded(list(self._untold), self._how.source.format(max(self._untold.values()))))
+            at = max(self._untold.values())
+            text = self._how.source.format(at) if at.ordinal else None
+            self._tell(events.TablesLanded(list(self._untold), text))
             self._untold.clear()
             self._tell_due = time.monotonic() + TELL_SECONDS
 

@@ -58,10 +58,14 @@ class ForkServer:
                 self._woken.recv(4096)
                 self._reap()
             if self._requests.fileno() in ready:
-                message, files, _, _ = socket.recv_fds(self._requests, MESSAGE_BYTES_MAX, FILES)
-                if not message:
+                try:
+                    message, files, _, _ = socket.recv_fds(self._requests, MESSAGE_BYTES_MAX, FILES)
+                    if not message:
+                        return
+                    self._requests.sendall(self._fork(message.decode(), files).to_bytes(8))
+                except ConnectionError:
+                    # Whoever asked has died since. So does what was forked: its pipes are closed.
                     return
-                self._requests.sendall(self._fork(message.decode(), files).to_bytes(8))
 
     def _reap(self) -> None:
         with suppress(ChildProcessError):
@@ -109,8 +113,10 @@ class ForkServer:
             for each_socket in (self._requests, self._woken, self._waker):
                 each_socket.close()
             _rename()
-            _take_over(json.loads(sys.stdin.readline()))
-            code = capture.main()
+            surroundings = sys.stdin.readline()
+            if surroundings.endswith("\n"):
+                _take_over(json.loads(surroundings))
+                code = capture.main()
         except BaseException:
             traceback.print_exc()
         finally:

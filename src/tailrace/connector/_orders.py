@@ -107,8 +107,9 @@ class Orders:
         choice = choose(order, self._chosen())
         missing = f"no table matches {', '.join(choice.unmatched)}" if choice.unmatched else None
         if not choice.tables:
-            self._notify(CopyStep.SKIPPED, signal, text=missing)
-            self._end(signal, SignalState.REJECTED, missing)
+            text = f"nothing was copied: {missing or 'the lake follows no table'}"
+            self._notify(CopyStep.SKIPPED, signal, text=text)
+            self._end(signal, SignalState.REJECTED, text)
             return None
         reasons = self._asked.setdefault(signal.id, Asked(self._copies.why_not)).reasons(choice.tables)
         if reasons is None:
@@ -198,7 +199,7 @@ class Orders:
         self._state = replace(self._state, paused=frozenset(paused))
         self._file.store(self._state)
         self._notify(CopyStep.PAUSED, signal, text=missing)
-        self._end(signal, SignalState.DONE, missing or "copies are paused")
+        self._end(signal, *_outcome("copies are paused", found if tables else None, missing))
 
     def _resume(self, signal: OpenSignal, tables: tuple[str, ...]) -> None:
         found, missing = self._named(tables)
@@ -207,7 +208,7 @@ class Orders:
         self._state = replace(self._state, paused=kept)
         self._file.store(self._state)
         self._notify(CopyStep.RESUMED, signal, text=missing)
-        self._end(signal, SignalState.DONE, missing or "copies go on")
+        self._end(signal, *_outcome("copies continue", found if tables else None, missing))
 
     def _stop(self, signal: OpenSignal, tables: tuple[str, ...]) -> None:
         """A table that is being copied stays as it is in the last cut that has it, until it is copied again. One that
@@ -233,7 +234,8 @@ class Orders:
             self._notify(CopyStep.ABORTED, signal, str(table), reason)
         self._book.set({table: stopped(table, records[table], signal.id) for table in given_up})
         failpoint("signals.stopped")
-        self._end(signal, SignalState.DONE, missing or f"{len(chosen)} tables stopped")
+        counted = "1 table" if len(chosen) == 1 else f"{len(chosen)} tables"
+        self._end(signal, *_outcome(f"{counted} stopped", found if tables else None, missing))
 
     def _left_of(self, signal: OpenSignal) -> set[str]:
         """The tables that a signal waits for, or will."""
@@ -294,3 +296,10 @@ def progress_text(tables: Sequence[Growth]) -> str | None:
     rows = sum(each.rows for each in tables)
     longest = max((each.held_seconds_max for each in tables), default=0.0)
     return f"{rows:,} rows so far, no state held for longer than {longest:.1f} s" if rows else None
+
+
+def _outcome(done: str, found: Sequence[TableId] | None, missing: str | None) -> tuple[SignalState, str]:
+    """Of a signal that names the tables which were `found`, or none: names that match no table are always told."""
+    if found is not None and not found:
+        return SignalState.REJECTED, f"nothing was done: {missing}"
+    return SignalState.DONE, done if missing is None else f"{done}; {missing}"

@@ -54,6 +54,7 @@ from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source
 from tailrace.source.kinds import path_of
+from tailrace.spark.cluster import is_cluster
 from tailrace.spark.session import LazySession, require_startable
 
 CONSUMER = "lake"
@@ -118,7 +119,7 @@ class Run:
     def _open(self, stack: ExitStack) -> None:
         """Everything up to the first batch, the cheap and likely to fail first."""
         settings, source = self._settings, self._source
-        if not isinstance(self._given_spark, SparkSession):
+        if is_cluster(settings.spark.master) and not isinstance(self._given_spark, SparkSession):
             require_startable(settings.spark)
         format_named(settings.format)
         is_new = LakeHome.is_new(settings.lake)

@@ -190,7 +190,11 @@ def main() -> int:
     """The child: commands on standard input, reports on standard output, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_little_memory()
-    order = CaptureOrder(**json.loads(sys.stdin.readline())["start"])
+    start = sys.stdin.readline()
+    if not start.endswith("\n"):
+        # The connector has died since it asked for this process.
+        return 1
+    order = CaptureOrder(**json.loads(start)["start"])
     control = CaptureControl(
         report=lambda message: _report("transient", message),
         keep_seconds=order.keep_seconds,

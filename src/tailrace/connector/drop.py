@@ -1,11 +1,12 @@
-"""Undo what a connector made at the source."""
+"""Undo what connectors made at the source."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tailrace.lake.home import LakeHome
-from tailrace.source.door import Source
+from tailrace.source.door import Claim, Source
 
 
 def drop_source(source: Source, lake: Path) -> list[str]:
@@ -16,3 +17,8 @@ def drop_source(source: Source, lake: Path) -> list[str]:
         record = home.source()
         assert record is not None
         return source.drop(record.claim)
+
+
+def drop_leftovers(source: Source, claims: Sequence[Claim]) -> list[str]:
+    """Drop what connectors created whose lakes are gone; says what was done."""
+    return [line for claim in claims for line in source.drop(claim)]

@@ -71,8 +71,8 @@ class TablesLanded:
     """These tables have their rows, as of this position or an earlier one."""
 
     tables: Sequence[TableId]
-    text: str
-    """The position as the source writes it."""
+    text: str | None
+    """The position as the source writes it; None before the first transaction of the log."""
 
 
 @dataclass(frozen=True)

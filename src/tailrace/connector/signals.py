@@ -28,7 +28,7 @@ def signal(
     sent = Signal(new_id() if id is None else id, type, text)
     order = order_of(sent)
     if isinstance(order, Rejection):
-        raise DefiniteError(f"the signal makes no sense: {order.reason}", "tailrace signal --help shows examples")
+        raise DefiniteError(f"invalid signal: {order.reason}", "tailrace signal --help shows examples")
     home = LakeHome.find(Path(lake))
     if sent.id not in {record.signal.id for record in lake_signals(home)}:
         home.requests.ask_signal(sent)

@@ -89,7 +89,9 @@ def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
             "check the file and the connection string",
         )
     if theirs < oldest:
-        notes.append(f"the slot has no more what lies between {_shown(source, theirs)} and {_shown(source, oldest)}")
+        notes.append(
+            f"the slot no longer has the changes between {_shown(source, theirs)} and {_shown(source, oldest)}"
+        )
     if offset.get("snapshot") in ("INITIAL", "BLOCKING"):
         notes.append("its snapshot was under way: the stream begins where the slot does")
         theirs = oldest

@@ -7,11 +7,14 @@ is used. A table is opened when it is first asked for, and a table in trouble tr
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, overload
+
+import pyarrow as pa
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.door import LakeTable, UnfitSessionError
@@ -30,9 +33,11 @@ from tailrace.source.door import Source
 from tailrace.source.kinds import source_class
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from pyspark.sql import DataFrame, SparkSession
+
+
+_SHOW_TABLES = re.compile(r"\s*show\s+tables[\s;]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,9 @@ class Cut(Generic[Frame]):
 
     def sql(self, query: str) -> Frame:
         """Run the engine's SQL over this cut's tables, named as in the source. Opens those that the query names. A
-        definite error for a name that several tables have."""
+        definite error for a name that several tables have. `show tables` lists those that can be read."""
+        if _SHOW_TABLES.fullmatch(query):
+            return self.engine.of_arrow(pa.table({"name": pa.array(sorted(self.tables), pa.string())}))
         names = TableNames(self.tables.known, self.engine.dialect)
         named = names.read(query)
         if named is None:

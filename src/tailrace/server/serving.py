@@ -172,7 +172,7 @@ def _stop_on_signals(server: _Server) -> Callable[[], None]:
 
     def handle(number: int, _: object) -> None:
         server.end()
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(number, before[signal.Signals(number)])
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
 

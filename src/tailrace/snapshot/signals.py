@@ -306,9 +306,10 @@ def _parsed(model: type[_M], text: str, whole: str) -> _M | Rejection:
 def _reason(error: Any, whole: str) -> str:
     """One line: where, and which rule. Pydantic's own words where they serve."""
     place = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in error["loc"]).lstrip(".")
+    if error["type"] == "missing":
+        return _shown(f"{place} is required")
     text = {
         "extra_forbidden": "unknown key",
-        "missing": "is missing",
         "too_short": "must not be empty",
         "string_too_short": "must not be empty",
         "string_pattern_mismatch": "must not be blank",

@@ -115,6 +115,16 @@ class Prepared:
     """Tables whose changes the source will not send, and why."""
 
 
+@dataclass(frozen=True)
+class Leftovers:
+    """What connectors have made at a source whose lakes may be gone."""
+
+    claims: Sequence[Claim]
+    """For `Source.drop`."""
+    in_use: Sequence[str]
+    """What is in use and left alone, a line each."""
+
+
 class Source(Protocol):
     """One source database. Any thread may call; a call that fails raises a transient or a definite error.
 
@@ -204,6 +214,11 @@ class Source(Protocol):
 
     def drop(self, claim: Claim) -> list[str]:
         """Remove what `prepare` made, and only that; says what was done, a line each."""
+        ...
+
+    def leftovers(self, name: str | None = None) -> Leftovers:
+        """What connectors of ours have made and not dropped, as far as names tell. With a name, what is called so; a
+        definite error if nothing is."""
         ...
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:

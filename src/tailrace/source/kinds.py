@@ -50,7 +50,7 @@ def source_of(dsn: str, **options: Any) -> Source:
     kind = _SCHEMES.get(scheme[1]) if scheme else "postgres"
     if kind is None:
         raise DefiniteError(
-            f"{scheme and scheme[1]}:// is no source that Tailrace reads",
+            f"{scheme and scheme[1]}:// is not supported; only postgresql:// is",
             "it looks like postgresql://user:password@host:5432/database",
         )
     source: Source = source_class(kind)(dsn=dsn, **options)  # type: ignore[call-arg]

@@ -5,31 +5,29 @@ What is done in it is the same for both: nothing outside this module and `cluste
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from tailrace import ending
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.lake.door import LakeFormat
 from tailrace.lake.formats import DEFAULT, format_named
 from tailrace.settings import LOCAL_SPARK, SparkSettings
-from tailrace.spark import cluster, prepared
+from tailrace.spark import cluster, jvm, prepared
 from tailrace.spark.task_errors import SessionError
 
 JAVA_MIN = 17
@@ -82,14 +80,14 @@ def session(
     if active is not None:
         return active
     require_startable(settings)
-    folder = Path(tempfile.mkdtemp(prefix="tailrace-spark-", dir=scratch))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = ending.temporary_folder("tailrace-spark-", scratch)
     log_path = log_path or folder / "spark.log"
     try:
-        with _signals_kept(), _python_of(settings):
+        with _python_of(settings):
             options = _options(lake_format, settings, folder, brief=brief)
-            _launch(options, log_path)
-            started: SparkSession = _configured(options).getOrCreate()
+            started = _apart(partial(_start, options, folder, log_path))
+            # Each thread of ours has one of the JVM's, and an active session there.
+            started._jvm.SparkSession.setActiveSession(started._jsparkSession)  # type: ignore[union-attr]
     except Exception as error:
         raise SessionError(f"Spark did not start: {str(error).splitlines()[0]}", f"see {log_path}") from None
     if cluster.is_cluster(settings.master):
@@ -115,13 +113,13 @@ def local_options(lake_format: LakeFormat) -> dict[str, str]:
 
 def _options(lake_format: LakeFormat, settings: SparkSettings, folder: Path, *, brief: bool) -> dict[str, str]:
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    jvm = os.environ.get("TAILRACE_JVM_OPTIONS", BRIEF_JVM if brief else LASTING_JVM)
+    tuning = os.environ.get("TAILRACE_JVM_OPTIONS", BRIEF_JVM if brief else LASTING_JVM)
     chosen = {
         **local_options(lake_format),
         "spark.master": settings.master,
         "spark.app.name": "tailrace",
         "spark.driver.memory": f"{heap_gb(memory_bytes)}g",
-        "spark.driver.extraJavaOptions": f'{jvm} "-Djava.io.tmpdir={folder}"',
+        "spark.driver.extraJavaOptions": f'{tuning} {jvm.TIDY} "-Djava.io.tmpdir={folder}"',
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -301,28 +299,27 @@ def _java_version(java: str, changed_ns: int) -> int | None:
     return int(found.group(1)) if found else None
 
 
-@contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Spark takes Ctrl-C for itself. Here the process that started us decides what it means."""
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, handler)
+T = TypeVar("T")
 
 
-def _launch(options: Mapping[str, str], log_path: Path) -> None:
-    """Start the JVM, unless this process has one. It writes to `log_path` alone: another thread may be printing."""
-    if SparkContext._gateway is not None:
-        return
-    conf = SparkConf()
-    for name, value in options.items():
-        conf.set(name, value)
-    log_path.parent.mkdir(parents=True, exist_ok=True)
-    target = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        gateway = launch_gateway(conf, {"stdout": target, "stderr": target})  # type: ignore[no-untyped-call]
-        SparkContext._ensure_initialized(gateway=gateway)
-    finally:
-        os.close(target)
+def _apart(function: Callable[[], T]) -> T:
+    """What it gives, from a thread of its own: in the main thread, pyspark would take Ctrl-C for itself. The end of the
+    process does not wait for it."""
+    given: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            given.set_result(function())
+        except BaseException as error:
+            given.set_exception(error)
+
+    threading.Thread(target=run, name="spark start", daemon=True).start()
+    return given.result()
+
+
+def _start(options: Mapping[str, str], folder: Path, log_path: Path) -> SparkSession:
+    """In this process's JVM, which is started where there is none."""
+    if SparkContext._gateway is None:
+        SparkContext._ensure_initialized(gateway=jvm.launch(options, folder, log_path))
+    started: SparkSession = _configured(options).getOrCreate()
+    return started

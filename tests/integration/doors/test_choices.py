@@ -12,7 +12,7 @@ from tests.running import running, sync_once
 from typer.testing import CliRunner
 
 import tailrace
-from tailrace.cli.main import app
+from tailrace.cli.commands import app
 from tailrace.lake import formats
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId

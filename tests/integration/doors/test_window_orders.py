@@ -179,10 +179,25 @@ def test_what_matches_nothing_is_skipped_and_told_so(source: DisturbedSource, se
     sync_once(once, source)
     tailrace.signal(settings.lake, "execute-snapshot", {"data-collections": ["shop.none"]}, id="none")
     tailrace.signal(settings.lake, "pause-snapshot", id="pause")
+    tailrace.signal(settings.lake, "pause-snapshot", {"data-collections": ["shop.nil", ORDERS]}, id="some")
+    tailrace.signal(settings.lake, "stop-snapshot", {"data-collections": ["shop.nil"]}, id="stop")
     tailrace.signal(settings.lake, "resume-snapshot", id="resume")
     sync_once(once, source)
+    ended = {each.signal.id: (each.state, each.result) for each in lake_signals(LakeHome(settings.lake))}
+    assert ended == {
+        "none": (SignalState.REJECTED, "nothing was copied: no table matches shop.none"),
+        "pause": (SignalState.DONE, "copies are paused"),
+        "some": (SignalState.DONE, "copies are paused; no table matches shop.nil"),
+        "stop": (SignalState.REJECTED, "nothing was done: no table matches shop.nil"),
+        "resume": (SignalState.DONE, "copies continue"),
+    }
     told = [(each.signal, each.step) for each in LakeHome(settings.lake).notifications.all() if each.signal]
-    assert sorted(told) == [("none", CopyStep.SKIPPED), ("pause", CopyStep.PAUSED), ("resume", CopyStep.RESUMED)]
+    assert sorted(told) == [
+        ("none", CopyStep.SKIPPED),
+        ("pause", CopyStep.PAUSED),
+        ("resume", CopyStep.RESUMED),
+        ("some", CopyStep.PAUSED),
+    ]
 
 
 def test_copies_that_no_signal_asked_for_are_told_of_step_by_step_and_how_far_they_are(

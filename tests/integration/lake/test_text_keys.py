@@ -13,7 +13,7 @@ from tests.verifying import verify
 from typer.testing import CliRunner
 
 import tailrace
-from tailrace.cli.main import app
+from tailrace.cli.commands import app
 from tailrace.connector import _publishing
 from tailrace.connector.connector import Connector
 from tailrace.connector.events import TableChanged

@@ -125,6 +125,6 @@ def assert_interrupted(lake: Path, begun: Path) -> None:
     try:
         wait_until(begun.exists, 60)
         code, output, errors = journey.interrupt(process, 30)
-        assert (code, output, errors) == (130, "", "")
+        assert (code, output, errors) == (130, "", "interrupted\n")
     finally:
         process.kill()

@@ -17,7 +17,7 @@ from tests.integration.postgres.capturing import Capture
 from tests.postgres import wait_until
 from typer.testing import CliRunner
 
-from tailrace.cli.main import app
+from tailrace.cli.commands import app
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
 from tailrace.log.writer import DEFAULTS, LogOptions

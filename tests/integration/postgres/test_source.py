@@ -208,7 +208,7 @@ def test_prepare_makes_what_is_missing_and_nothing_twice(conn: psycopg.Connectio
     assert (publications(conn), slots(conn)) == ({claim["publication"]: ["t"]}, [claim["slot"]])
     assert source.prepare(claim, [T], None).done == []
     second = source.prepare(claim, [T, U, TableId("public", "gone")], source.now())
-    assert second.done == [f"publication {claim['publication']} sends 1 table"]
+    assert second.done == [f"publication {claim['publication']} sends 1 table more, 2 in all"]
     assert {table.name: problem.message for table, problem in second.refused.items()} == {
         "gone": "table public.gone is gone"
     }
@@ -241,7 +241,7 @@ def test_what_others_have_sent_stays_sent_where_it_is_to_be_kept(
     claim = source.claim(None)
     source.prepare(claim, [T], None)
     kept = source.prepare(claim, [U], source.now(), keeps_others=True)
-    assert kept.done == [f"publication {claim['publication']} sends 1 table"]
+    assert kept.done == [f"publication {claim['publication']} sends 1 table more, 2 in all"]
     assert publications(conn) == {claim["publication"]: ["t", "u"]}
     if conn.info.server_version >= 180000:
         query = "select pubgencols from pg_publication"

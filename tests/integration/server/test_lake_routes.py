@@ -195,7 +195,7 @@ def test_signals_and_copies_are_asked_for_and_followed(shop: tuple[Served, str])
     wait_until(lambda: server.ask("GET", "/connectors/shop/signals/s2")["state"] == "rejected", 30)
     assert server.ask("GET", "/connectors/shop/signals/s2")["result"] == "no table matches public.none"
     wrong = server.ask("POST", "/connectors/shop/signals", {"type": "nonsense"}, 400)
-    assert "makes no sense" in wrong["message"]
+    assert "invalid signal" in wrong["message"]
     server.ask("GET", "/connectors/shop/signals/none", status=404)
     server.ask("POST", "/connectors/idle/signals", {"type": "log", "data": {"message": "m"}}, 409)
     server.ask("POST", "/connectors/shop/snapshots/pause", status=202)

@@ -22,7 +22,7 @@ from tests.postgres import wait_until
 from tests.serving import Served, serving
 from typer.testing import CliRunner
 
-from tailrace.cli.main import app
+from tailrace.cli.commands import app
 
 LEFT = {"public.items": "live", "public.orders": "removed", "sales.teams": "live"}
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "sql.md"
@@ -169,7 +169,7 @@ def test_the_command_line_says_what_is_wrong_with_a_server(tmp_path: Path) -> No
     assert (gone.exit_code, gone.stdout) == (2, "")
     assert gone.stderr.startswith(f"error: no server answers at {server.address}: ")
     nowhere = CliRunner().invoke(app, ["sql", "--server", "nowhere", "-c", "show sources"])
-    assert nowhere.stderr.startswith("error: nowhere is no address of a server")
+    assert nowhere.stderr.startswith("error: nowhere is not the address of a server")
 
 
 def test_a_prompt_takes_statements_over_several_lines_and_survives_errors(server: Served) -> None:

@@ -18,7 +18,7 @@ from tests.running import running, sync_once
 from tests.verifying import verify
 from typer.testing import CliRunner
 
-from tailrace.cli.main import app
+from tailrace.cli.commands import app
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from tests.unit.log.records import UnsyncedDisk, batch, begin, change, in_memory, open_log, schema, transaction
 from typer.testing import CliRunner
 
-from tailrace.cli.main import app
+from tailrace.cli.commands import app
 from tailrace.log._consumers import Consumers
 from tailrace.log._layout import index_path, segment_path
 from tailrace.log.verify import rebuild_index, verify

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tailrace.cli.main import app
+from tailrace.cli.commands import app
 
 OLD = '{"partition": {"server": "shop"}, "offset": {"scn": 1234, "commit_scn": "1240"}}'
 

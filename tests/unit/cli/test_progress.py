@@ -107,3 +107,10 @@ def test_a_table_that_is_copied_beside_the_stream_has_a_bar_above_its_line_until
     assert "transaction 123,456 of 223,456" in both
     assert "of about" not in landed
     assert "transaction 123,456 of 223,456" in landed
+
+
+def test_a_copy_that_landed_before_the_first_transaction_names_no_position() -> None:
+    console = Console(file=(text := StringIO()), width=160)
+    with TerminalProgress(console) as progress:
+        progress.show(TablesLanded([TableId("public", "a")], None))
+    assert text.getvalue() == "· snapshot of 1 table\n"

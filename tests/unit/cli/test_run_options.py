@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tailrace.cli.main import app
+from tailrace.cli.commands import app
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "shop.yaml"
 SHOP = """
@@ -67,7 +67,7 @@ def test_a_check_of_what_is_refused_prints_the_table_and_every_problem(lake: Pat
     assert result.stderr.splitlines() == [
         "error: snapshot.mode: a lake keeps its rows, so no start needs another copy: use initial, or when_needed",
         "error: colour: unknown",
-        "hint: what becomes of each key: tailrace run --check FILE, or PUT /connector-plugins/NAME/config/validate",
+        "hint: every key: tailrace run --keys, or PUT /connector-plugins/NAME/config/validate",
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from tailrace.cli.main import app
+from tailrace.cli.commands import app
 from tailrace.cli.signals import SignalType
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.model.notification import CopyStep, Notification
@@ -78,14 +78,14 @@ def test_a_running_connector_is_named_and_a_name_that_means_nothing_is_told(home
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["execute-snapshot"], "data-collections: is missing"),
+        (["execute-snapshot"], "data-collections is required"),
         (
             ["execute-snapshot", "--table", "*.x"],
             "data-collections[0]: is neither a name nor a regular expression: nothing to repeat at position 0",
         ),
         (
             ["log", "--table", "a.b"],
-            "message: is missing; data-collections: unknown key",
+            "message is required; data-collections: unknown key",
         ),
         (["log", "--data", "{", "--message", "m"], "--data has everything already"),
         (
@@ -104,7 +104,7 @@ def test_a_signal_that_makes_no_sense_ends_with_2_and_nothing_is_written(
 ) -> None:
     result = run("signal", "lake", *arguments)
     assert result.exit_code == 2
-    assert result.stderr.splitlines()[0].removeprefix("error: ").removeprefix("the signal makes no sense: ") == error
+    assert result.stderr.splitlines()[0].removeprefix("error: ").removeprefix("invalid signal: ") == error
     assert not (home.path / "_tailrace" / "requests").exists()
 
 

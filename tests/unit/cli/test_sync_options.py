@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tailrace.cli.main import app
+from tailrace.cli.commands import app
 
 NOWHERE = "postgresql://someone@127.0.0.1:1/shop"
 

@@ -78,7 +78,7 @@ def test_a_log_order_has_a_message() -> None:
     [
         ("{", "data: invalid JSON: EOF while parsing an object at line 1 column 1"),
         ("[]", "data: input should be an object"),
-        ("{}", "data-collections: is missing"),
+        ("{}", "data-collections is required"),
         ('{"data-collections": []}', "data-collections: must not be empty"),
         ('{"data-collections": null}', "data-collections: input should be a valid array"),
         ('{"data-collections": "a.b"}', "data-collections: input should be a valid array"),
@@ -92,7 +92,7 @@ def test_a_log_order_has_a_message() -> None:
         ('{"data-collections": ["a.b"], "tpye": "blocking"}', "tpye: unknown key"),
         (
             '{"data-collections": ["a.b"], "additional-conditions": [{"data-collection": "a.b"}]}',
-            "additional-conditions[0].filter: is missing",
+            "additional-conditions[0].filter is required",
         ),
         (
             '{"data-collections": ["a.b"], "additional-condition": "x", '

@@ -78,11 +78,16 @@ class Ensured:
     added: list[TableId] = field(default_factory=list)
     dropped: list[TableId] = field(default_factory=list)
     refused: dict[TableId, Problem] = field(default_factory=dict)
+    kept: int = 0
+    """How many tables it sent already and still does."""
 
     def said(self, name: str) -> list[str]:
         """A line for each thing that was done."""
-        counts = (("no longer sends", len(self.dropped)), ("sends", len(self.added)))
-        return [f"publication {name} {verb} {n} table{'s' if n > 1 else ''}" for verb, n in counts if n]
+        lines = [f"publication {name} no longer sends {_counted(len(self.dropped))}"] if self.dropped else []
+        if self.added:
+            more = f" more, {self.kept + len(self.added)} in all" if self.kept else ""
+            lines.append(f"publication {name} sends {_counted(len(self.added))}{more}")
+        return lines
 
 
 def find_publication(conn: psycopg.Connection, name: str, *, inserts: bool = False) -> Publication | None:
@@ -184,6 +189,7 @@ def ensure_publication(
     # One that was renamed to what is not UTF-8 stays: no statement of ours can name it. Its changes are passed over.
     others = [each for each in others if not any(isinstance(n, UnreadableName) for n in (each.namespace, each.name))]
     done = Ensured(dropped=[] if kind.keeps_others else others)
+    done.kept = len(found.tables | found.partial) - len(done.dropped) if found is not None else 0
     if done.dropped:
         waiter.run(conn, _without(name, done.dropped), lock_holders("leaving tables out of the publication"))
     for table in missing:
@@ -282,6 +288,10 @@ def not_owned(user: str, info: TableInfo) -> Problem:
         f"alter table {quoted(info.table)} owner to {owner}, or let the owner make a publication of all tables and "
         "name it with --publication",
     )
+
+
+def _counted(count: int) -> str:
+    return "1 table" if count == 1 else f"{count} tables"
 
 
 def _quoted(name: str) -> str:

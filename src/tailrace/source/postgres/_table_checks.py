@@ -104,7 +104,8 @@ def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
     found = [problem for info in tables for problem in problems(info)]
     checks = [Check("table", False, problem.message, problem.hint, leaves_out=True) for problem in found]
     if not found:
-        checks = [Check("replica identity", True, f"{_tables_text(tables)} can identify their rows")]
+        has = "has" if len(tables) == 1 else "have"
+        checks = [Check("replica identity", True, f"{_tables_text(tables)} {has} a usable replica identity")]
     by_inserts = [str(info.table) for info in tables if info.by_inserts]
     if by_inserts:
         found_text = f"{_listed(by_inserts)}: an update or a delete there has the table copied again"

@@ -9,6 +9,15 @@ select database, plugin, active_pid, confirmed_flush_lsn::text, to_jsonb(s) ->> 
 from pg_replication_slots s
 where slot_name = %(slot)s;
 
+-- slots_here: the logical slots of this database, and which process reads from each
+select slot_name, active_pid
+from pg_replication_slots
+where database = current_database() and slot_type = 'logical' and not temporary;
+
+-- publication_names: every publication of this database
+select pubname
+from pg_publication;
+
 -- waiting_commits: how many messages a slot would send up to an lsn, and its commits; takes nothing from it
 select count(*), array_agg(data) filter (where get_byte(data, 0) = 67)
 from pg_logical_slot_peek_binary_changes(

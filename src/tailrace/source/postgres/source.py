@@ -8,7 +8,6 @@ What is left in the database after a crash: the slot and the publication, both n
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -29,6 +28,7 @@ from tailrace.source.door import (
     Claim,
     Cursor,
     Definition,
+    Leftovers,
     Prepared,
     SnapshotPoint,
     Source,
@@ -54,6 +54,7 @@ from tailrace.source.postgres._connection import IdleConnections, KeptConnection
 from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._definition import Definition as DefinitionOf
 from tailrace.source.postgres._definition import dated_state, is_same_shape, read_chosen, renewed, types_of
+from tailrace.source.postgres._dropping import INSERTS, drop, leftovers, new_name
 from tailrace.source.postgres._gap import is_gap
 from tailrace.source.postgres._history import FIRST, History
 from tailrace.source.postgres._identity import Identity, reached_soon, require_streaming, wal_position
@@ -61,7 +62,7 @@ from tailrace.source.postgres._lsn import Lsn
 from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
 from tailrace.source.postgres._problems import source_tables
 from tailrace.source.postgres._protocol import StreamOptions
-from tailrace.source.postgres._publication import Kind, drop_publication, publications, publish, sent_tables
+from tailrace.source.postgres._publication import Kind, publications, publish, sent_tables
 from tailrace.source.postgres._sent import Sent, as_sent, sent_by
 from tailrace.source.postgres._signal_table import SignalTable, without_signals
 from tailrace.source.postgres._slot import (
@@ -168,14 +169,14 @@ class PostgresSource(Source):
             return stored
         with session(self._dsn) as conn:
             require_usable(conn, self._slot, self._publication, needs_inserts=bool(self._append_only))
-        name = f"tailrace_{re.sub('[^a-z0-9_]', '_', identity.database.lower())[:30]}_{secrets.token_hex(4)}"
+        name = new_name(identity.database)
         needs_inserts = bool(self._append_only or self._signals) and self._publication is None
         claim = {
             "slot": self._slot or name,
             "publication": self._publication or name,
             "owns_slot": self._slot is None,
             "owns_publication": self._publication is None,
-            "inserts": f"{name}_inserts" if needs_inserts else None,
+            "inserts": f"{name}{INSERTS}" if needs_inserts else None,
             "timeline": identity.timeline,
             "system": identity.system_identifier,
         }
@@ -273,17 +274,12 @@ class PostgresSource(Source):
         return again
 
     def drop(self, claim: Claim) -> list[str]:
-        done = []
         with session(self._dsn) as conn:
-            for kind, drop in (("slot", drop_slot), ("publication", drop_publication)):
-                name = claim[kind]
-                if not claim[f"owns_{kind}"]:
-                    done.append(f"{kind} {name} is not ours: left alone")
-                else:
-                    done.append(f"{kind} {name} {'dropped' if drop(conn, name) else 'was not there'}")
-            for name in publications(claim)[1:]:
-                done.append(f"publication {name} {'dropped' if drop_publication(conn, name) else 'was not there'}")
-        return done
+            return drop(conn, claim)
+
+    def leftovers(self, name: str | None = None) -> Leftovers:
+        with session(self._dsn) as conn:
+            return leftovers(conn, name)
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
         names = claim["slot"], publications(claim), claim["timeline"], History.of(claim), claim.get("skip_to") or 0

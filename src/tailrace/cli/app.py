@@ -1,0 +1,61 @@
+"""How commands are declared, so that their help reads as people expect: commands in the order of use, flags without a
+type, arguments as they are written in documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+ORDER = ("doctor", "sync", "query", "tables", "verify", "drop", "run", "signal", "signals", "offsets", "maintain")
+"""The commands that a newcomer meets, in that order. The others follow."""
+
+
+def _plain(parameters: list[Any]) -> list[Any]:
+    """A flag is there or not: it has no value whose type could be shown."""
+    for each in parameters:
+        if getattr(each, "is_flag", False) and each.metavar is None:
+            each.metavar = ""
+    return parameters
+
+
+def _bare(pieces: list[str]) -> list[str]:
+    """`DSN`, where typer writes `{DSN}`."""
+    return [piece[1:-1] if piece.startswith("{") and piece.endswith("}") else piece for piece in pieces]
+
+
+class Command(TyperCommand):
+    """One command."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return _bare(super().collect_usage_pieces(ctx))
+
+
+class Group(TyperGroup):
+    """Several commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+
+class Commands(Group):
+    """All of them, in the order in which they are met."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+
+class App(typer.Typer):
+    """Commands that are declared as `typer` has it."""
+
+    def __init__(self, *, cls: type[TyperGroup] = Group, **options: Any) -> None:
+        super().__init__(cls=cls, add_completion=False, no_args_is_help=True, **options)
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        return super().command(name, **{"cls": Command, **options})

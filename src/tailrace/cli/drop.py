@@ -1,0 +1,82 @@
+"""`tailrace drop`: remove what syncs made in a database, with their lake or without it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from tailrace.cli.console import PlainConsole
+from tailrace.cli.errors import shown_errors
+from tailrace.cli.options import Dsn
+from tailrace.errors import DefiniteError
+
+if TYPE_CHECKING:
+    from tailrace.source.door import Source
+
+
+def drop(
+    dsn: Dsn,
+    lake: Annotated[
+        Path | None, typer.Argument(metavar="LAKE", help="The lake's folder, where it still is.", show_default=False)
+    ] = None,
+    slot: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Drop this slot, and its publication if Tailrace named it.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Drop every slot and publication that Tailrace made in this database.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Remove the slot and the publication that `sync` made in the database.
+
+    Until then the server keeps all WAL since the last `sync`, even after the lake's folder was deleted, and its disk
+    may fill up. The lake's tables stay, but they can no longer be brought up to date. With LAKE, only what Tailrace
+    created for it is removed. Without it, name the slot (`tailrace doctor` lists them), or take --all: slots that are
+    being read stay.
+
+        tailrace drop postgresql://postgres@127.0.0.1:5432/shop ./lake
+        tailrace drop postgresql://postgres@127.0.0.1:5432/shop --all
+    """
+    with shown_errors():
+        from tailrace.source.kinds import source_of
+
+        if [lake is not None, slot is not None, everything].count(True) != 1:
+            raise DefiniteError("name what to drop", "one of: tailrace drop DSN LAKE, --slot NAME, --all")
+        source = source_of(dsn)
+        done = _of_lake(source, lake, yes=yes) if lake is not None else _without_lake(source, slot, yes=yes)
+        for line in done:
+            PlainConsole().print(Text(line), soft_wrap=True)
+
+
+def _of_lake(source: Source, lake: Path, *, yes: bool) -> list[str]:
+    from tailrace.connector.drop import drop_source
+    from tailrace.lake.home import LakeHome
+
+    if LakeHome.is_new(lake):
+        # It may have been deleted, and what was made for it is still there.
+        hint = "if it was deleted: tailrace drop DSN --all, or --slot NAME; tailrace doctor DSN lists slots"
+        raise DefiniteError(f"{lake} is not a lake of Tailrace", hint)
+    _confirm("The lake cannot be brought up to date afterwards. Continue?", yes=yes)
+    return drop_source(source, lake)
+
+
+def _without_lake(source: Source, slot: str | None, *, yes: bool) -> list[str]:
+    from tailrace.connector.drop import drop_leftovers
+
+    left = source.leftovers(slot)
+    names = ", ".join(str(claim.get("slot")) for claim in left.claims)
+    if not left.claims:
+        return [*left.in_use, "there is nothing to drop"]
+    if slot is None and not yes and not sys.stdin.isatty():
+        raise DefiniteError(f"--all would drop {names}", "add --yes")
+    _confirm(f"This drops {names}. Lakes that use it cannot be brought up to date afterwards. Continue?", yes=yes)
+    return [*left.in_use, *drop_leftovers(source, left.claims)]
+
+
+def _confirm(question: str, *, yes: bool) -> None:
+    if not yes and sys.stdin.isatty():
+        typer.confirm(question, abort=True)
