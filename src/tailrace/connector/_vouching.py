@@ -23,16 +23,19 @@ from contextlib import suppress
 
 import numpy as np
 
-from tailrace.errors import DefiniteError, TransientError
+from tailrace.errors import TransientError
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
-from tailrace.source.door import Source
+from tailrace.source.door import Source, View
 
 TURN_SECONDS = 0.05
-REST_FACTOR = 9
-"""The source is asked a tenth of the time at the most."""
+IDLE_SECONDS_MAX = 0.25
+"""How long to wait for the next commit after some turns without one."""
+REST_FACTOR = 19
+"""The source is asked a twentieth of the time at the most."""
 RETRY_SECONDS = 1.0
+END_SECONDS_MAX = 2.0
 PORTION = 20_000
 """So many transactions are judged at a time."""
 
@@ -51,6 +54,7 @@ class Vouching:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._reader: LogReader | None = None
         self._wants_look = False
 
     @property
@@ -69,7 +73,8 @@ class Vouching:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         if self._thread is not None:
-            self._thread.join()
+            # It may wait for a source that does not answer. What it would still say is true.
+            self._thread.join(END_SECONDS_MAX)
 
     def begin(self, source: Source, is_settled: bool, mark: str | None) -> None:
         """After a first look."""
@@ -97,34 +102,45 @@ class Vouching:
                 self._home.vouched.store(upto)
 
     def _run(self, source: Source) -> None:
-        seconds = 0.0
+        seconds = TURN_SECONDS
         while not self._ended.wait(seconds):
             begun = time.monotonic()
             try:
-                self._turn(source)
-                seconds = max(TURN_SECONDS, REST_FACTOR * (time.monotonic() - begun))
+                has_asked = self._turn(source)
             except TransientError:
                 seconds = RETRY_SECONDS
-            except DefiniteError as error:
-                # The run meets it, too, and says so.
-                logger.warning("cannot look at the source", extra={"reason": error.message})
-                seconds = RETRY_SECONDS
+            except Exception as error:
+                # The run meets it, too, and says so. Until it is over, readers go no further.
+                logger.warning("cannot vouch for commits", extra={"reason": str(error)})
+                self._reader, seconds = None, RETRY_SECONDS
+            else:
+                took = time.monotonic() - begun
+                idle = min(seconds * 1.5, IDLE_SECONDS_MAX)
+                seconds = max(TURN_SECONDS, REST_FACTOR * took) if has_asked else idle
 
-    def _turn(self, source: Source) -> None:
+    def _turn(self, source: Source) -> bool:
+        """Whether there were commits to ask the source for."""
         trusted = self._trusted
-        if trusted is None or not (self._home.log / "head").exists():
-            return
-        reader = LogReader(self._home.log)
+        if self._reader is None and (self._home.log / "head").exists():
+            self._reader = LogReader(self._home.log)
+        reader = self._reader
+        if trusted is None or reader is None or reader.refresh().ordinal <= self._upto:
+            return False
         after, head = reader.seq_at(self._upto), reader.head.seq
         if after >= head:
-            return
+            return False
         view = source.view()
-        if source.mark() != trusted:
+        if source.mark() == trusted:
+            self._vouch(source, reader, trusted, view)
+        else:
             with self._lock:
                 self._wants_look = self._trusted == trusted
-            return
-        for start in range(after, head, PORTION):
-            rows = reader.transactions(start, min(head, start + PORTION))
+        return True
+
+    def _vouch(self, source: Source, reader: LogReader, trusted: str, view: View) -> None:
+        """For what the view shows, as far as it shows all."""
+        for start in range(reader.seq_at(self._upto), reader.head.seq, PORTION):
+            rows = reader.transactions(start, min(reader.head.seq, start + PORTION))
             hidden = np.flatnonzero(source.unseen(view, rows))
             shown = int(hidden[0]) if len(hidden) else rows.num_rows
             with self._lock:

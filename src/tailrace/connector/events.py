@@ -144,5 +144,5 @@ def fields_of(event: Event) -> dict[str, Any]:
         return {"seq": event.cut.seq, "position": event.text, "tables": len(event.cut.tables)}
     fields = asdict(event)
     if isinstance(event, TableChanged):
-        del fields["record"]["definition"]
+        del fields["record"]["definition"], fields["record"]["ended"]
     return fields

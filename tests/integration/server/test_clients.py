@@ -75,7 +75,7 @@ def test_kafka_connect_api_drives_a_connector_through_its_life(server: Served, d
     wait_until(lambda: connector.state == "RUNNING", 60)
     level = cluster.root_logger["level"]
     cluster.root_logger = "WARN"
-    assert cluster.loggers["root"] == {"level": "WARN"}
+    assert cluster.loggers["root"]["level"] == "WARN"
     cluster.root_logger = level
     connector.delete()
     assert cluster.connectors == {}

@@ -24,9 +24,6 @@ from typer.testing import CliRunner
 
 from tailrace.cli.commands import app
 
-LEFT = {"public.items": "live", "public.orders": "removed", "sales.teams": "live"}
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "sql.md"
-
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
@@ -55,37 +52,6 @@ def slots(database: str) -> int:
         row = connection.execute(query).fetchone()
         assert row is not None
         return int(row[0])
-
-
-def test_the_page_can_be_followed_on_a_real_database(
-    server: Served, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SHOP_PASSWORD", "any")
-    execute(
-        database,
-        """
-        create schema sales; create schema hr;
-        create table orders (id int primary key); create table items (id int primary key);
-        create table sales.teams (id int primary key); create table hr.people (id int primary key);
-        """,
-    )
-    parts = urlsplit(database)
-    name = parts.path.strip("/")
-    text = PAGE.read_text(encoding="utf-8")
-    for example in re.findall(r"^```sql\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        given = re.sub(r"HOST 'db.example.com'\n  PORT 5432", f"HOST '{parts.hostname}'\n  PORT {parts.port}", example)
-        given = given.replace("DATABASE shop", f"DATABASE '{name}'").replace("USER ann", f"USER '{parts.username}'")
-        given = given.replace(
-            "host=db.example.com port=5432 user=ann dbname=shop_archive",
-            f"host={parts.hostname} port={parts.port} user={parts.username} dbname={name}",
-        )
-        given = given.replace("IF NOT EXISTS FROM", "IF NOT EXISTS shop_archive FROM")
-        sql(server, given)
-        if "TABLES (orders" in example:
-            wait_until(lambda: shown(server) == dict.fromkeys(["public.items", "public.orders", "sales.teams"], "live"))
-        if "DROP TABLE orders" in example:
-            wait_until(lambda: shown(server, "shop") == LEFT, 60)
-    assert server.ask("GET", "/connectors") == []
 
 
 def test_one_source_has_one_slot_for_all_its_tables_until_it_is_dropped_with_all(server: Served, database: str) -> None:
