@@ -109,7 +109,9 @@ class ScriptedSource:
         return {table: tables[str(table)] for table in known if str(table) in tables}
 
     def mark(self) -> str:
-        return repr([(each.tables, each.claims, sorted(map(sorted, each.sent.values()))) for each in [self._history()]])
+        history = self._history()
+        tables = [(schema, schema.definition) for schema in history.tables.values()]
+        return repr((tables, history.claims, {name: sorted(sent) for name, sent in history.sent.items()}))
 
     @staticmethod
     def renewed(definition: Definition) -> Definition:

@@ -77,7 +77,9 @@ def test_an_open_transaction_is_named_and_ctrl_c_stops_the_wait_at_once_without_
         assert len(slots(database)) == 1
         asked = time.monotonic()
         sync.process.send_signal(signal.SIGINT)
-        assert sync.end() == (0, "")
+        code, told = sync.end()
+        assert (code, told.count("\n")) == (130, 1), told
+        assert told.startswith("interrupted")
         assert time.monotonic() - asked < 5
     assert slots(database) == []
 

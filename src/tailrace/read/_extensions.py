@@ -72,6 +72,9 @@ def _is_known(name: str) -> bool:
 
 
 def _remember(name: str) -> None:
+    """Not in a home that is not there."""
     with suppress(OSError, RuntimeError):
-        _folder().mkdir(0o700, parents=True, exist_ok=True)
-        (_folder() / name).touch(0o600)
+        folder = _folder()
+        if folder.parents[2].is_dir():
+            folder.mkdir(0o700, parents=True, exist_ok=True)
+            (folder / name).touch(0o600)
