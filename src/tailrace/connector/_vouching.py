@@ -29,11 +29,13 @@ from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.source.door import Source, View
 
-TURN_SECONDS = 0.05
-IDLE_SECONDS_MAX = 0.25
+TURN_SECONDS = 0.03
+IDLE_SECONDS_MAX = 0.1
 """How long to wait for the next commit after some turns without one."""
-REST_FACTOR = 19
-"""The source is asked a twentieth of the time at the most."""
+REST_FACTOR = 9
+"""The source is asked a tenth of the time at the most."""
+FORGET_FACTOR = 1.1
+"""How fast it is forgotten that asking took less once. On a machine that is busy, most of a turn is waiting."""
 RETRY_SECONDS = 1.0
 END_SECONDS_MAX = 2.0
 PORTION = 20_000
@@ -102,11 +104,10 @@ class Vouching:
                 self._home.vouched.store(upto)
 
     def _run(self, source: Source) -> None:
-        seconds = TURN_SECONDS
+        seconds, cost = TURN_SECONDS, RETRY_SECONDS
         while not self._ended.wait(seconds):
-            begun = time.monotonic()
             try:
-                has_asked = self._turn(source)
+                took = self._turn(source)
             except TransientError:
                 seconds = RETRY_SECONDS
             except Exception as error:
@@ -114,28 +115,32 @@ class Vouching:
                 logger.warning("cannot vouch for commits", extra={"reason": str(error)})
                 self._reader, seconds = None, RETRY_SECONDS
             else:
-                took = time.monotonic() - begun
-                idle = min(seconds * 1.5, IDLE_SECONDS_MAX)
-                seconds = max(TURN_SECONDS, REST_FACTOR * took) if has_asked else idle
+                if took is None:
+                    seconds = min(seconds * 1.5, IDLE_SECONDS_MAX)
+                    continue
+                cost = min(took, cost * FORGET_FACTOR)
+                seconds = max(TURN_SECONDS, REST_FACTOR * cost)
 
-    def _turn(self, source: Source) -> bool:
-        """Whether there were commits to ask the source for."""
+    def _turn(self, source: Source) -> float | None:
+        """How long it took to ask the source; None where there are no commits to ask it for."""
         trusted = self._trusted
         if self._reader is None and (self._home.log / "head").exists():
             self._reader = LogReader(self._home.log)
         reader = self._reader
         if trusted is None or reader is None or reader.refresh().ordinal <= self._upto:
-            return False
+            return None
         after, head = reader.seq_at(self._upto), reader.head.seq
         if after >= head:
-            return False
-        view = source.view()
-        if source.mark() == trusted:
+            return None
+        begun = time.monotonic()
+        view, mark = source.view(), source.mark()
+        took = time.monotonic() - begun
+        if mark == trusted:
             self._vouch(source, reader, trusted, view)
         else:
             with self._lock:
                 self._wants_look = self._trusted == trusted
-        return True
+        return took
 
     def _vouch(self, source: Source, reader: LogReader, trusted: str, view: View) -> None:
         """For what the view shows, as far as it shows all."""
