@@ -18,7 +18,9 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings
+from tailrace.source import kinds
 from tailrace.source.kinds import source_of
+from tailrace.source.postgres.source import PostgresSource
 
 TABLE = "public.t"
 
@@ -27,6 +29,17 @@ TABLE = "public.t"
 def settings(tmp_path: Path) -> ConnectorSettings:
     """What is read is never published: looks alone decide."""
     return ConnectorSettings(tmp_path / "lake", publish_every_seconds=3600, look_at_tables_seconds=3600)
+
+
+class CountedPostgres(PostgresSource):
+    """Counts how often it was asked for its mark."""
+
+    kind = "counted"
+    marks = 0
+
+    def mark(self) -> str:
+        type(self).marks += 1
+        return super().mark()
 
 
 def shown(lake: Path) -> list[int]:
@@ -39,12 +52,15 @@ def test_a_commit_that_waits_for_a_standby_is_not_shown_and_holds_up_those_after
     """The log has it, and the source shows it to no one yet."""
     with server_of_its_own() as server, psycopg.connect(server.dsn(), autocommit=True) as conn:
         conn.execute("create table t (id int primary key); insert into t values (1)")
-        with running(settings, source_of(server.dsn())) as run:
+        kinds.register("counted", f"{__name__}:CountedPostgres")
+        with running(settings, CountedPostgres(server.dsn())) as run:
             run.wait_for_state(TABLE, TableState.LIVE)
             with waiting_for_a_standby(conn, server.dsn(), "insert into t values (2)"):
                 conn.execute("insert into t values (3)")
                 run.wait_for_log()
                 assert LogReader(LakeHome(run.lake).log).head.seq == 2
+                asked = CountedPostgres.marks
+                wait_until(lambda: CountedPostgres.marks >= asked + 3)
                 assert shown(run.lake) == [1]
             run.wait_for_live_reads()
             assert shown(run.lake) == [1, 2, 3]
