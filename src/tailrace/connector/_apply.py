@@ -231,7 +231,7 @@ class Applier:
         """How far the next batch goes. Tables that no cut has yet come first: as far as the one that has most, so that
         they can be read at once and the tail waits."""
         tables = [table for table in self._tables.values() if not table.is_stuck]
-        if any(not table.in_cuts for table in tables):
+        if any(not table.in_cuts and table.move is None for table in tables):
             return max(table.seq for table in tables)
         return reader.last_within(min(table.seq for table in tables), bytes_max) if tables else reader.head.seq
 
@@ -259,7 +259,10 @@ class Applier:
     def _record_cut(self, upto: int, position: SourcePosition) -> PublishedCut | None:
         """The cut of all tables that are there, once no table is in trouble, or others need not wait for it."""
         troubled = [table for table in self._tables.values() if table.trouble]
-        level = [table for table in self._tables.values() if table.seq == upto and not table.trouble]
+        # The first cut that has a table has it in the shape that the source has: a move while it was copied may lie
+        # before or after the point at which its rows were read.
+        ready = [table for table in self._tables.values() if table.in_cuts or table.move is None]
+        level = [table for table in ready if table.seq == upto and not table.trouble]
         if not all(table.is_stuck for table in troubled) or (not level and (troubled or self.cut is None)):
             return None
         named = {str(table.table): table.standing for table in level}

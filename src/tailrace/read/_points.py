@@ -47,12 +47,12 @@ def wanted_seq(home: LakeHome, reader: LogReader, point: Point | None, source: t
         )
     else:
         seq = reader.seq_at(point.ordinal)
-    _require_no_gap(reader, seq, point, source)
+    _require_no_gap(home, reader, seq, point, source)
     _require_vouched(home, reader, seq, source)
     return seq
 
 
-def _require_no_gap(reader: LogReader, seq: int, point: Point, source: type[Source]) -> None:
+def _require_no_gap(home: LakeHome, reader: LogReader, seq: int, point: Point, source: type[Source]) -> None:
     """A definite error for a point at which something may have been committed that was never logged."""
     if not reader.oldest_seq <= seq < reader.head.seq or not source.is_gap(reader.position_of(seq + 1)):
         return
@@ -61,8 +61,10 @@ def _require_no_gap(reader: LogReader, seq: int, point: Point, source: type[Sour
     asked = int(point.timestamp() * 1_000_000) if isinstance(point, datetime) else point.ordinal
     if asked > before.column(last)[0].as_py():
         start, end = (source.format(reader.position_of(each)) for each in (seq, seq + 1))
+        repaired = next((cut for cut in home.cuts.all() if cut.seq > seq), None)
+        later = source.format(repaired.position) if repaired is not None else end
         message = f"what was committed between {start} and {end} is lost: no log has it"
-        raise DefiniteError(message, f"ask for {start}, or for {end} or later")
+        raise DefiniteError(message, f"ask for {start}, or for {later} or later")
 
 
 def _vouched_seq(home: LakeHome, reader: LogReader) -> int:

@@ -91,9 +91,10 @@ class CutTables(Mapping[str, Frame]):
         path = self._home.table_path(table)
         stored = self._format.table(path)
         relation = self._require(stored, name, named) or (record.relation if record.copy == named.copy else None)
-        present = stored.columns(named.version) if self._base.seq < self._seq else []
         reading = self._reading(name, record)
-        if reading is not None and (void := reading.void()) is not None:
+        is_later = self._base.seq < self._seq
+        present = stored.columns(named.version) if is_later or reading is not None else []
+        if is_later and reading is not None and (void := reading.void()) is not None:
             raise self._refusal(reading, void)
         tail = self._tail(table, record, named, present, relation)
         if reading is not None:
@@ -110,10 +111,14 @@ class CutTables(Mapping[str, Frame]):
         return self._engine.laid_over(start, over)
 
     def _reading(self, name: str, record: TableRecord) -> Reading | None:
-        """None for what a cut has, which is right as it is."""
-        if not self._is_vouched or self._base.seq >= self._seq:
+        """None where nothing can be wrong. What a cut has is right, but for columns that may have been renamed just
+        before it: a table takes its new shape at the next cut."""
+        if not self._is_vouched:
             return None
-        return Reading(name, record, self._base, self._reader.position_of(self._seq).ordinal)
+        if self._base.seq < self._seq:
+            return Reading(name, record, self._base, self._reader.position_of(self._seq).ordinal)
+        reading = Reading(name, record, self._base, self._base.position.ordinal)
+        return reading if reading.reshaped() is not None else None
 
     def _refusal(self, reading: Reading, ended: Ended) -> DefiniteError:
         return refusal(reading, ended, self._home.cuts, lambda each: self._source.format(SourcePosition(each)))
@@ -179,12 +184,17 @@ class CutTables(Mapping[str, Frame]):
 
     def _missing(self, name: str, record: TableRecord) -> DefiniteError:
         """Why the cut does not have the table, and how to read what there is of it."""
+        at = self._base.position
+        having = [cut for cut in self._home.cuts.all() if name in cut.tables]
+        before = [self._source.format(cut.position) for cut in having if cut.position <= at]
+        after = [self._source.format(cut.position) for cut in having if cut.position > at]
+        if after:
+            hints = [f"ask for {before[-1]} or earlier"] if before else []
+            hint = ", or ".join([*hints, f"ask for {after[0]} or later"])
+            return DefiniteError(f"the lake does not have table {name} as of {self._source.format(at)}", hint, name)
         reason = f": {record.reason}" if record.reason else ""
         if record.state is TableState.LIVE:
             reason = ", but it could not be published up to this cut; its connector tries again and says why"
-        last = self._home.cuts.newest(lambda cut: name in cut.tables and cut.seq <= self._seq)
-        hint = record.hint
-        if last is not None:
-            older = f"its last good state: --as-of {self._source.format(last.position)}"
-            hint = f"{hint}; {older}" if hint else older
-        return DefiniteError(f"table {name} is {record.state}{reason}", hint, name)
+        hints = [record.hint] if record.hint else []
+        hints += [f"its last good state: --as-of {before[-1]}"] if before else []
+        return DefiniteError(f"table {name} is {record.state}{reason}", "; ".join(hints) or None, name)

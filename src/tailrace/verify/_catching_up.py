@@ -88,13 +88,13 @@ class CatchingUp:
                 connector.wait()
 
     def _settings(self) -> ConnectorSettings:
-        """The lake does not know by which patterns its tables were chosen, only which it follows. One that is gone
-        from the source cannot be chosen; the connector finds out by itself."""
+        """The lake does not know by which patterns its tables were chosen, only which it follows. Of one that is gone
+        from the source the connector says so."""
         record = self._home.source()
         assert record is not None
         known = [table for table, each in self._home.tables.load().items() if each.state is not TableState.REMOVED]
-        tables = tuple(glob.escape(str(table)) for table in self._source.describe(known))
-        if not tables:
+        tables = tuple(glob.escape(str(table)) for table in known)
+        if not self._source.describe(known):
             raise DefiniteError(
                 f"{self._home.path} follows no table that the source has", "run tailrace sync so that it chooses some"
             )

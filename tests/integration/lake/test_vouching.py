@@ -13,9 +13,12 @@ from tests.postgres import wait_until
 from tests.running import running, sync_once
 
 import tailrace
+from tailrace.connector.connector import Connector
+from tailrace.connector.events import Event, TableChanged
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
+from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source import kinds
@@ -114,3 +117,45 @@ def test_live_reads_wait_for_a_source_that_cannot_be_asked_and_stay_right(settin
             server.start()
             execute(server.dsn(), "insert into t values (2)")
             wait_until(lambda: shown(run.lake) == [1, 2], 60)
+
+
+class AheadPostgres(PostgresSource):
+    """Says that it is further than it is, so that the log does not get there."""
+
+    kind = "ahead"
+    ahead = 0
+
+    def now(self) -> SourcePosition:
+        position = super().now()
+        return replace(position, ordinal=position.ordinal + self.ahead)
+
+
+def test_a_table_whose_columns_changed_while_it_was_copied_is_in_no_cut_until_it_has_followed(
+    database: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows may have been read before the change or after it."""
+    execute(database, "create table t (id int primary key, v int); create table c (id int primary key)")
+    told: list[Event] = []
+
+    def change(event: Event) -> None:
+        is_begun = isinstance(event, TableChanged) and event.record.state is TableState.SNAPSHOTTING
+        if is_begun and not told:
+            told.append(event)
+            execute(database, "alter table t rename v to w")
+            monkeypatch.setattr(AheadPostgres, "ahead", 1 << 30)
+
+    kinds.register("ahead", f"{__name__}:AheadPostgres")
+    connector = Connector(settings, AheadPostgres(database))
+    connector.subscribe(change)
+    connector.start()
+    home = LakeHome(settings.lake)
+    try:
+        wait_until(lambda: told and home.cuts.newest(lambda cut: "public.c" in cut.tables))
+        assert home.cuts.newest(lambda cut: TABLE in cut.tables) is None
+        monkeypatch.setattr(AheadPostgres, "ahead", 0)
+        execute(database, "create table e (id int primary key); insert into c values (1)")
+        wait_until(lambda: home.cuts.newest(lambda cut: TABLE in cut.tables))
+        assert tailrace.arrow(settings.lake, TABLE).column_names == ["id", "w"]
+    finally:
+        connector.stop()
+        connector.wait(60)

@@ -9,6 +9,7 @@ import pytest
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
+from tailrace.source.postgres._access import QUERIES as access_queries
 from tailrace.source.postgres._catalog import TableInfo, list_tables, measured, schema_of
 from tailrace.source.postgres._problems import problems
 from tailrace.source.postgres.source import PostgresSource
@@ -250,3 +251,17 @@ def test_a_column_named_like_one_of_ours_is_a_problem(conn: psycopg.Connection) 
     conn.execute('create table t (id int primary key, _op int, "Tailrace:mine" int, tailrace int)')
     (problem,) = problems(described(conn))
     assert problem.message == "column Tailrace:mine of table public.t has a name that Tailrace uses"
+
+
+def test_a_table_that_is_dropped_while_it_is_looked_at_is_not_taken_for_one_that_may_not_be_read(database: str) -> None:
+    """The state of the look still has it; what the server says of its rights is of now, and null."""
+    with psycopg.connect(database, autocommit=True) as conn, psycopg.connect(database, autocommit=True) as other:
+        conn.execute("create table t (id int primary key); create table u (id int primary key)")
+        oids = [
+            row[0] for row in conn.execute("select oid::bigint from pg_class where relname in ('t', 'u')").fetchall()
+        ]
+        conn.execute("begin isolation level repeatable read")
+        assert conn.execute("select count(*) from pg_class where oid = any(%s)", [oids]).fetchone() == (2,)
+        other.execute("drop table t")
+        found = conn.execute(access_queries["access"], {"oids": oids}).fetchall()
+        assert [row[2] for row in found] == [True]

@@ -117,14 +117,14 @@ copy (
   where case when c0 > 0 then (select set_config('search_path', {path}, true)) is not null end
 ) to stdout;
 
--- access: what the connected user may do with some tables
+-- access: what the connected user may do with some tables; of one that is dropped meanwhile, nothing is known
 select c.oid::bigint as relation,
        has_schema_privilege(c.relnamespace, 'usage') as may_enter,
        has_table_privilege(c.oid, 'select') as may_read,
        pg_has_role(c.relowner, 'usage') as is_owner,
        row_security_active(c.oid) as hides_rows
 from pg_class c
-where c.oid = any(%(oids)s::oid[]);
+where c.oid = any(%(oids)s::oid[]) and has_table_privilege(c.oid, 'select') is not null;
 
 -- access_by_name: the same for one table
 select c.oid::bigint as relation,
@@ -134,4 +134,4 @@ select c.oid::bigint as relation,
        row_security_active(c.oid) as hides_rows
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
-where n.nspname = %(namespace)s and c.relname = %(name)s;
+where n.nspname = %(namespace)s and c.relname = %(name)s and has_table_privilege(c.oid, 'select') is not null;
