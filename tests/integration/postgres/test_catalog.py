@@ -9,8 +9,7 @@ import pytest
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
-from tailrace.source.postgres._access import QUERIES as access_queries
-from tailrace.source.postgres._catalog import TableInfo, list_tables, measured, schema_of
+from tailrace.source.postgres._catalog import QUERIES, TableInfo, list_tables, measured, schema_of
 from tailrace.source.postgres._problems import problems
 from tailrace.source.postgres.source import PostgresSource
 
@@ -263,5 +262,5 @@ def test_a_table_that_is_dropped_while_it_is_looked_at_is_not_taken_for_one_that
         conn.execute("begin isolation level repeatable read")
         assert conn.execute("select count(*) from pg_class where oid = any(%s)", [oids]).fetchone() == (2,)
         other.execute("drop table t")
-        found = conn.execute(access_queries["access"], {"oids": oids}).fetchall()
+        found = conn.execute(QUERIES["access"], {"oids": oids}).fetchall()
         assert [row[2] for row in found] == [True]
