@@ -197,8 +197,13 @@ class Judge:
 
     def is_unclear(self, table: str, number: int) -> bool:
         """Whether a statement that sent nothing has changed the table's columns, and no change of the table has come
-        since: nobody can tell after which commit it was."""
+        since: nobody can tell after which commit it was. Or whether the table had columns that no look may have seen,
+        between two statements."""
         entries = self.recorder.entries(table, number)
+        known = [each for _, each in self.recorder.entries(table, len(self.recorder.commits)) if each is not None]
+        there = self.recorder.entry(table, number)
+        if there is not None and there.columns not in (known[0].columns, known[-1].columns):
+            return True
         for (since, found), (_, before) in itertools.pairwise(entries):
             if since in self._logged:
                 return False

@@ -121,7 +121,8 @@ class Trial:
 
     @property
     def is_harmless(self) -> bool:
-        return self.statement.copied is False and not self.statement.refused
+        """Changes from before a type was dropped cannot be typed once it is gone."""
+        return self.statement.copied is False and not self.statement.refused and self.name != "drop type"
 
     @property
     def setup(self) -> str:
