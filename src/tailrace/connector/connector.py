@@ -82,6 +82,8 @@ class Connector:
         if self._thread is not None and self._thread.is_alive():
             return
         self._control, self._error = RunControl(), None
+        # Before the thread says so: who asks at once must not take it for one that has ended.
+        self._status = Status(ConnectorState.STARTING, None, self._status.cut, None, None)
         self._thread = threading.Thread(target=self._run, name="connector", daemon=True)
         self._thread.start()
 
