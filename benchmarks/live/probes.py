@@ -12,6 +12,7 @@ import psycopg
 from benchmarks.live.shop import Shop
 
 import tailrace
+from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.source.kinds import source_of
 
@@ -29,6 +30,7 @@ class Probes:
         self._lake = lake
         self._source = source_of(shop.dsn)
         self._log = LogReader(lake / "_tailrace" / "log")
+        self._vouched = LakeHome(lake).vouched
         self._chance = random.Random(7)
         self._numbers = itertools.count(1)
 
@@ -61,9 +63,10 @@ class Probes:
             self._require_patience(begun)
 
     def _wait_for_log(self, begun: float) -> None:
-        """Until what is committed now is durable in the log: a read before that would only be repeated."""
+        """Until what is committed now is durable in the log and vouched for: a read before that would only be
+        repeated."""
         end = self._source.now().ordinal
-        while self._log.refresh().ordinal < end:
+        while self._log.refresh().ordinal < end or self._log.seq_at(self._vouched.load()) < self._log.seq_at(end):
             self._require_patience(begun)
             time.sleep(0.005)
 
