@@ -48,8 +48,23 @@ test: check ## everything that CI runs: the checks, then the tests, cheapest fir
 	@$(call TIER,$(ON_AN_OLDER_SERVER) --postgres 16 -n 4)
 	@$(call TIER,tests/end_to_end/test_ugly.py tests/end_to_end tests/crash -n 3 --dist worksteal)
 
+# What else is supported, each in an environment of its own: the older Spark, and a newer Python where there is one.
+NEWER_PYTHON := $(shell for each in python3.13 "$$HOME"/.pyenv/versions/3.13*/bin/python3.13; do \
+  "$$each" -c "" 2>/dev/null && echo "$$each" && break; done)
+
+.PHONY: spark-tier
+spark-tier: ## the tests with Spark, on PYTHON
+	@$(call TIER,tests/integration -m 'not proof and spark' -n 2 --dist worksteal)
+
+.PHONY: versions
+versions: setup ## every test that needs Spark, on pyspark 4.1 and on Python 3.13 where this machine has it
+	@scripts/venv.sh .venv-spark41 $(PYTHON) pyspark==4.1.1
+	@$(MAKE) --no-print-directory spark-tier PYTHON=.venv-spark41/bin/python
+	@[ -z "$(NEWER_PYTHON)" ] || scripts/venv.sh .venv-python313 $(NEWER_PYTHON)
+	@[ -z "$(NEWER_PYTHON)" ] || $(MAKE) --no-print-directory spark-tier PYTHON=.venv-python313/bin/python
+
 .PHONY: proof
-proof: setup ## the long sweeps: every Postgres, every crash point, every damaged byte, kills at random moments
+proof: versions ## the long sweeps: every Postgres, every crash point, every damaged byte, kills at random moments
 	@scripts/postgres.sh 15
 	@$(call TIER,tests/integration tests/end_to_end tests/crash -n 2 --dist worksteal --postgres 15)
 	@$(call TIER,tests/integration tests/end_to_end tests/crash -n 2 --dist worksteal --postgres 16)
@@ -60,7 +75,7 @@ proof: setup ## the long sweeps: every Postgres, every crash point, every damage
 	@HYPOTHESIS_EXAMPLES=1000; export HYPOTHESIS_EXAMPLES; $(call TIER,tests/unit -n 2)
 
 .PHONY: bench
-bench: bench-log bench-capture bench-decode bench-apply bench-live bench-snapshot bench-memory bench-tables bench-week bench-incremental bench-server ## all benchmarks; takes an hour (ARGS=--quick: minutes)
+bench: bench-log bench-capture bench-decode bench-apply bench-live bench-snapshot bench-memory bench-engine bench-tables bench-week bench-incremental bench-server ## all benchmarks; takes an hour (ARGS=--quick: minutes)
 
 # What only benchmarks need. Fetched when a benchmark is first run. One of them without what it
 # depends on: only its decoder is used, and its driver would have to be compiled.
@@ -99,8 +114,12 @@ bench-tables: setup ## what a table costs that nothing happens to, in lakes of u
 	$(PYTHON) -m benchmarks.tables $(ARGS)
 
 .PHONY: bench-memory
-bench-memory: setup ## one transaction of one, three and ten million changes, published: memory of driver, JVM and workers
+bench-memory: setup ## memory: one transaction of up to ten million changes published; a sync and a server with nothing to do
 	$(PYTHON) -m benchmarks.memory $(ARGS)
+
+.PHONY: bench-engine
+bench-engine: setup ## what Spark costs a publish of five small tables, and what a second core gains
+	$(PYTHON) -m benchmarks.engine $(ARGS)
 
 .PHONY: bench-week
 bench-week: setup ## a week of small commits: files, history, cuts and the cost of a batch stay bounded
@@ -116,4 +135,4 @@ bench-server: setup ## a minute of requests to a server of fifty connectors: the
 
 .PHONY: clean
 clean: ## remove what setup, demo and tests made here
-	rm -rf .venv .demo build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-spark41 .venv-python313 .demo build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -13,15 +15,19 @@ from tailrace.connector._apply import Applier, LakeParts
 from tailrace.connector._order import order_of
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.connector import Connector
+from tailrace.connector.drop import drop_source
+from tailrace.engine.door import Engine
+from tailrace.engine.spark.engine import SparkEngine
+from tailrace.engine.spark.session import LazySession, session
 from tailrace.errors import TailraceError
+from tailrace.lake.door import LakeFormat
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source.door import Definition
 from tailrace.source.kinds import source_of
-from tailrace.spark.session import LazySession, session
 
 PATIENCE_SECONDS = 1800.0
 
@@ -30,9 +36,11 @@ class SteppedLake:
     """The parts that a connector joins, in a benchmark's hands. Publishing is exactly a connector's: the same batches,
     the same syncs, the same cuts."""
 
-    def __init__(self, dsn: str, path: Path, spark: SparkSession | None = None) -> None:
+    def __init__(
+        self, dsn: str, path: Path, spark: SparkSession | Engine | None = None, sizes: TaskSizes | None = None
+    ) -> None:
         self._source = source_of(dsn)
-        self._settings = ConnectorSettings(path, once=True)
+        self._settings = ConnectorSettings(path, once=True, sizes=sizes or TaskSizes())
         self._given_spark = spark
         self.home = LakeHome(path)
 
@@ -66,15 +74,26 @@ class SteppedLake:
         assert record is not None
         lake_format = format_named(record.format)
 
-        def start() -> SparkSession:
-            return session(lake_format, self.home.spark_log, brief=False)
-
-        with LazySession(start, self._given_spark) as spark:
-            applier = Applier(LakeParts(spark, self.home, lake_format, type(self._source)), 2, _Strict())
+        with self._engine(lake_format) as engine:
+            applier = Applier(LakeParts(engine, self.home, lake_format, type(self._source)), self._settings, _Strict())
             try:
                 yield Publisher(applier, self.home, self._settings)
             finally:
                 applier.close()
+
+    def _engine(self, lake_format: LakeFormat) -> AbstractContextManager[Engine]:
+        """The one that was given, which stays, or a Spark that ends with the publisher. It is tuned to last: a running
+        connector's is."""
+        given = self._given_spark
+        if given is not None and not isinstance(given, SparkSession):
+            return nullcontext(given)
+        start = partial(session, lake_format, self.home.spark_log, brief=False)
+        return SparkEngine(LazySession(start, given))
+
+    def drop(self) -> None:
+        """Remove what the source keeps for the lake, and the lake."""
+        drop_source(self._source, self.home.path)
+        shutil.rmtree(self.home.path)
 
 
 class Publisher:

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,11 @@ from demo.embedded import EmbeddedPostgres
 from tailrace.cli.progress import TerminalProgress
 from tailrace.cli.verify import run_verify
 from tailrace.connector.connector import Connector
+from tailrace.engine.door import Engine
+from tailrace.engine.spark.engine import SparkEngine
+from tailrace.engine.spark.session import LazySession, session
 from tailrace.errors import TailraceError
+from tailrace.lake.formats import format_named
 from tailrace.log.reader import LogReader
 from tailrace.read.duckdb import connect
 from tailrace.settings import ConnectorSettings, VerifySettings
@@ -74,31 +79,36 @@ def demo(
 
 def _run(folder: Path, seconds: float, per_second: float) -> bool:
     lake = folder / "lake"
-    with EmbeddedPostgres(folder / "postgres", durable=True) as server:
+    start = partial(session, format_named("delta"), folder / "spark.log")
+    with SparkEngine(LazySession(start)) as engine, EmbeddedPostgres(folder / "postgres", durable=True) as server:
+        # Beside the database: its first rows are moved by Spark.
+        engine.start_soon()
         _heading(f"Postgres {server.version} on port {server.port}")
         dsn = server.create_database("shop")
         console.print("shop loaded" if shop.load(dsn) else "shop of the last run found: this run continues from there")
         _heading(f"tailrace sync {dsn} {lake}")
-        with _connector(ConnectorSettings(lake), dsn) as connector, shop.Workload(dsn, per_second) as workload:
+        with _connector(ConnectorSettings(lake), dsn, engine) as connector, shop.Workload(dsn, per_second) as workload:
             _wait_for(connector, lambda: connector.status().cut is not None)
             with connect() as duckdb:
                 first_read = _read_live(dsn, duckdb, lake)
                 connector.wait(seconds)
                 second_read = _read_live(dsn, duckdb, lake)
         _heading(f"tailrace sync --once {dsn} {lake}")
-        with _connector(ConnectorSettings(lake, once=True), dsn) as connector:
+        with _connector(ConnectorSettings(lake, once=True), dsn, engine) as connector:
             _wait_for(connector, lambda: connector.wait(0))
         _heading("live read: an order, seen in the lake while the workload ran")
         _show(*first_read)
         _show(*second_read)
         console.print(f"workload: {workload.committed} transactions committed, {workload.rolled_back} rolled back")
-        return _verify(dsn, lake)
+        equal = _verify(dsn, lake)
+        console.print(f"Spark: {engine.done.jobs} jobs, {engine.done.tasks} tasks; the driver held no row")
+        return equal
 
 
 @contextmanager
-def _connector(settings: ConnectorSettings, dsn: str) -> Iterator[Connector]:
+def _connector(settings: ConnectorSettings, dsn: str, engine: Engine) -> Iterator[Connector]:
     """What `tailrace sync` runs, on this terminal. Leaving stops it."""
-    connector = Connector(settings, source_of(dsn))
+    connector = Connector(settings, source_of(dsn), engine)
     with TerminalProgress(console) as progress:
         connector.subscribe(progress.show)
         connector.start()

@@ -71,6 +71,6 @@ say "installing tailrace from this folder"
 say "compiling what reads the rows of a copy"
 .venv/bin/python -m tailrace.source.postgres._copy_text
 say "starting Spark twice, so that Delta's jar is here and later starts take half the time"
-.venv/bin/python -m tailrace.spark.prepared || fail "Spark did not start" "see above"
+.venv/bin/python -m tailrace.engine.spark.prepared || fail "Spark did not start" "see above"
 printf '%s\n' "$wanted" >"$stamp"
 say "done"

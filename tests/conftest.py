@@ -81,8 +81,8 @@ def database(postgres: EmbeddedPostgres) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The Spark session that Tailrace itself uses."""
+    from tailrace.engine.spark.session import session
     from tailrace.lake.formats import format_named
-    from tailrace.spark.session import session
 
     # Executors import the tests' own source and lake.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.postgres import wait_until
 
+from tailrace.engine.spark.options import BRIEF_JVM
 from tailrace.lake.cuts import Cuts
-from tailrace.spark.session import BRIEF_JVM
 
 RUN_SECONDS = 240
 QUICK_JVM = BRIEF_JVM

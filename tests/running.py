@@ -10,31 +10,40 @@ from typing import TypeVar
 
 import psutil
 from pyspark.sql import SparkSession
+from tests.doors.one_thread import OneThread
 from tests.postgres import at_work, wait_until
 
 from tailrace.connector._fork_server import NAME
 from tailrace.connector.connector import Connector
 from tailrace.connector.events import Event, TableChanged
+from tailrace.engine.door import Engine
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source.door import Source
 
 WAIT_SECONDS = 180.0
+DIVIDED = TaskSizes(read_bytes=1 << 12, fold_bytes=1 << 16, decoded_bytes_max=0)
+"""With these, what a batch has of any table is too large for one task: it is read in parts and dealt out by key."""
 E = TypeVar("E")
+
+
+def connector_of(settings: ConnectorSettings, source: Source, spark: SparkSession | Engine | None = None) -> Connector:
+    """With the engine of one thread unless a test brings another: what its source does is seen in this process."""
+    return Connector(settings, source, spark if spark is not None else OneThread())
 
 
 class Running:
     """A connector and what it has told so far. Waits on events, with a deadline."""
 
-    def __init__(self, settings: ConnectorSettings, source: Source, spark: SparkSession | None = None) -> None:
+    def __init__(self, settings: ConnectorSettings, source: Source, spark: SparkSession | Engine | None = None) -> None:
         self.lake = settings.lake
         self.source = source
         self.events: list[Event] = []
         self._told = threading.Condition()
-        self.connector = Connector(settings, source, spark)
+        self.connector = connector_of(settings, source, spark)
         self.connector.subscribe(self._hear)
         self.connector.start()
 
@@ -93,7 +102,9 @@ class Running:
 
 
 @contextmanager
-def running(settings: ConnectorSettings, source: Source, spark: SparkSession | None = None) -> Iterator[Running]:
+def running(
+    settings: ConnectorSettings, source: Source, spark: SparkSession | Engine | None = None
+) -> Iterator[Running]:
     """A connector that runs inside the `with`."""
     run = Running(settings, source, spark)
     try:
@@ -114,9 +125,11 @@ def captures(pid: int) -> list[psutil.Process]:
     return found
 
 
-def sync_once(settings: ConnectorSettings, source: Source, spark: SparkSession | None = None) -> dict[str, TableState]:
+def sync_once(
+    settings: ConnectorSettings, source: Source, spark: SparkSession | Engine | None = None
+) -> dict[str, TableState]:
     """One run that catches up and ends. Every table's state afterwards."""
-    connector = Connector(settings, source, spark)
+    connector = connector_of(settings, source, spark)
     connector.start()
     assert connector.wait(300)
     return {str(table): record.state for table, record in connector.tables().items()}

@@ -5,22 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from tests.doors.one_thread import OneThread
 
-from tailrace.settings import VerifySettings
+from tailrace.settings import TaskSizes, VerifySettings
 from tailrace.source.door import Source
 from tailrace.source.kinds import source_of
-from tailrace.verify.events import TableProgressed, VerifyEvent
+from tailrace.verify.events import TableCompared, VerifyEvent
 from tailrace.verify.report import Report
 from tailrace.verify.verification import Verification
 
+DIVIDED = TaskSizes(compare_bytes=4096)
+"""Whatever is larger than half a page is dealt out by key."""
 
-def verify(source: str | Source, lake: Path, spark: SparkSession | None = None, *tables: str) -> Report:
-    """On Spark's executors alone, or all of it without Spark."""
-    settings = VerifySettings(lake, tables, here_bytes_max=0 if spark else 1 << 40, chunk_bytes_max=64 << 10)
+
+def verify(
+    source: str | Source, lake: Path, spark: SparkSession | None = None, *tables: str, sizes: TaskSizes | None = None
+) -> Report:
+    """By Spark's tasks, each table divided; or each table in one task, on one thread."""
+    settings = VerifySettings(lake, tables, sizes=sizes or (DIVIDED if spark else TaskSizes()))
     told: list[VerifyEvent] = []
     opened = source_of(source) if isinstance(source, str) else source
-    found = Verification(settings, opened, spark, told.append).run()
-    progressed = {event.table for event in told if isinstance(event, TableProgressed)}
-    compared = {each.table for each in found.tables if each.source_rows}
-    assert progressed >= compared if spark else not progressed
+    found = Verification(settings, opened, spark or OneThread(travels=True), told.append).run()
+    compared = {each.table for each in found.tables if each.source_rows is not None}
+    assert {event.report.table for event in told if isinstance(event, TableCompared)} >= compared
     return found

@@ -21,14 +21,14 @@ from demo.embedded import EmbeddedPostgres
 from pyspark.sql import SparkSession
 
 from tailrace.changes.tail import read_tail
+from tailrace.engine.spark.session import session
 from tailrace.lake.formats import format_named
 from tailrace.model.change import DELETED, STATE_METADATA
 from tailrace.model.table import TableId
 from tailrace.source.postgres.source import PostgresSource
-from tailrace.spark.session import session
 
 DEBEZIUM_RATIO = 4.0
-MERGE_RATIO = 4.0
+MERGE_RATIO = 15.0
 TABLE = TableId("public", "orders")
 
 
@@ -101,6 +101,7 @@ def _round(contest: _Field, publisher: Publisher, scale: Scale, times: Times) ->
 
 def _merge_all(contest: _Field, publisher: Publisher, scale: Scale, times: Times) -> None:
     """The states of one more backlog, merged by Spark: a plain figure, no aim."""
+    console.print("MERGE of the states of two backlogs, then of small batches")
     for _ in range(2):
         _copy_table(contest)
         contest.orders.change(scale.changes)

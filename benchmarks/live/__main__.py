@@ -6,6 +6,10 @@ Five tables, one of two million rows; 500 transactions a second, written by one 
 third reads: it commits a change, then asks for the newest cut until it sees the change. The measure of all is what the
 same query takes on the plain Delta table, in Spark, while nothing else happens.
 
+Meanwhile cuts are published, and how far apart they are counts by time: 95 % of all moments lie between two cuts that
+are at most so far apart. The largest gap of all is shown and has no aim: on two cores that the server, the writers and
+the readers share, one pause of any of them makes it. A count of gaps would hide a long one among many short ones.
+
 Then the shell: `tailrace query` on a lake of 60 tables, next to a bare Spark that starts and counts one table.
 """
 
@@ -14,7 +18,9 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +33,9 @@ from benchmarks.live.syncing import Syncing
 from benchmarks.plots import Axes, lines
 from demo.embedded import EmbeddedPostgres
 
+from tailrace.engine.spark.session import session
 from tailrace.lake.formats import format_named
 from tailrace.read.duckdb import connect
-from tailrace.spark.session import session
 
 LIMITS = {"spark": (2.0, 5.0), "duckdb": (0.5, 2.0)}
 """The median and the 99th percentile at most, in units of the plain query."""
@@ -37,6 +43,8 @@ RATE_MIN = 0.95
 """Of the transactions a second that were asked for: without them, nothing was measured."""
 CUT_SECONDS_MAX = 40.0
 """A publish rests for half a minute at most."""
+CUT_GAP_SECONDS_MAX = 1.5
+GAP_SHARE = 0.95
 SERVER = {"max_wal_size": "8GB", "shared_buffers": "512MB"}
 
 
@@ -77,20 +85,30 @@ def _live(server: EmbeddedPostgres, folder: Path, scale: Scale) -> list[Aim]:
     shop = Shop(dsn, scale.rows).load()
     spark = session(format_named("delta"), folder / "spark.log", brief=False)
     with PeakMemory() as memory, Syncing(dsn, lake) as sync, connect() as duckdb:
+        console.print(f"{scale.rows:,} orders loaded; waiting for the first cut")
         sync.wait_for_cut()
+        console.print("reading while nothing is written")
         probes = Probes(shop, lake)
         # The plain queries come second: they are the measure of all, so they find the warmer Spark.
         quiet = {name: probes.read(each, scale.plain_reads) for name, each in (("spark", spark), ("duckdb", duckdb))}
         plain = probes.plain(spark, scale.plain_reads)
         unit = float(np.median(plain))
+        console.print(f"reading beside {scale.per_second:,} transactions a second")
         with Writers(dsn, scale.rows, scale.per_second) as writers:
             writers.run_for(scale.settle_seconds)
-            cuts = sync.cuts
+            begun = time.time()
             busy = {name: probes.read(each, scale.reads) for name, each in (("spark", spark), ("duckdb", duckdb))}
-            rate, cuts = writers.per_second, sync.cuts - cuts
+            rate, ended = writers.per_second, time.time()
+            times = [at for at in sync.cut_times() if begun <= at < ended]
     spark.stop()
     took = sum(map(sum, busy.values()))
+    cuts, gaps = len(times), _gaps([begun, *times, ended])
     console.print(f"{rate:,.0f} transactions a second; {cuts} cuts published while {took:,.0f} s were spent reading")
+    gap = _gap_of_most_moments(gaps)
+    console.print(
+        f"from one cut to the next: median {seconds(float(np.median(gaps)))}, for {GAP_SHARE:.0%} of the time at most"
+        f" {seconds(gap)}, largest {seconds(max(gaps))}"
+    )
     rows = [("plain Delta in Spark, quiet", plain)]
     rows += [(f"live in {name}, quiet", found) for name, found in quiet.items()]
     rows += [(f"live in {name}, {scale.per_second} a second", found) for name, found in busy.items()]
@@ -108,12 +126,28 @@ def _live(server: EmbeddedPostgres, folder: Path, scale: Scale) -> list[Aim]:
     load = [
         Aim("transactions-per-second", rate, scale.per_second * RATE_MIN),
         Aim("cuts-published-meanwhile", cuts, max(1.0, took // CUT_SECONDS_MAX)),
+        Aim("cut-gap-p95-seconds", gap, CUT_GAP_SECONDS_MAX, at_most=True),
     ]
     return load + [
         Aim(f"{name}-{what}-to-plain", value / unit, most, at_most=True)
         for name, limits in LIMITS.items()
         for what, value, most in zip(("p50", "p99"), _two(busy[name]), limits, strict=True)
     ]
+
+
+def _gaps(times: list[float]) -> list[float]:
+    """From each to the next. The first and the last moment bound the gaps at the ends, so no stall there is missed."""
+    return [after - before for before, after in pairwise(times)]
+
+
+def _gap_of_most_moments(gaps: list[float]) -> float:
+    """The length that 95 % of all moments' gaps do not exceed."""
+    total = 0.0
+    for gap in sorted(gaps):
+        total += gap
+        if total >= GAP_SHARE * sum(gaps):
+            return gap
+    raise ValueError("no gaps")
 
 
 def _two(found: list[float]) -> tuple[float, float]:

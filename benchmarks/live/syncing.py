@@ -26,6 +26,11 @@ class Syncing:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
         return self
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -47,5 +52,8 @@ class Syncing:
     @property
     def cuts(self) -> int:
         """How many have been published."""
-        path = LakeHome(self._lake).path / "_tailrace" / "cuts.jsonl"
-        return path.read_bytes().count(b"\n") if path.exists() else 0
+        return len(self.cut_times())
+
+    def cut_times(self) -> list[float]:
+        """When each was recorded, oldest first, as `time.time` gives it."""
+        return [cut.published_us / 1e6 for cut in LakeHome(self._lake).cuts.all()]

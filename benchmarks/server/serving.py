@@ -30,6 +30,10 @@ class Server:
         self.address = self._process.stdout.readline().removeprefix("listening on ").strip()
         return self
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

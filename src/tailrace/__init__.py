@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tailrace.connector.signals import signal as signal
+    from tailrace.engine.spark.session import spark_session as spark_session
     from tailrace.read.cut import Cut as Cut
     from tailrace.read.cut import arrow as arrow
     from tailrace.read.cut import cut as cut
-    from tailrace.spark.datasource import register as register
-    from tailrace.spark.session import spark_session as spark_session
+    from tailrace.read.datasource import register as register
 
 __all__ = ["Cut", "arrow", "cut", "register", "signal", "spark_session"]
 
@@ -22,11 +22,11 @@ def __getattr__(name: str) -> Any:
 
         return getattr(module, name)
     if name == "register":
-        from tailrace.spark.datasource import register
+        from tailrace.read.datasource import register
 
         return register
     if name == "spark_session":
-        from tailrace.spark.session import spark_session
+        from tailrace.engine.spark.session import spark_session
 
         return spark_session
     if name == "signal":

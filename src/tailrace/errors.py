@@ -7,7 +7,10 @@ carries a hint that says what to do, if possible one that can be pasted.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
+from typing import Any
 
 from tailrace.hidden import masked
 
@@ -24,6 +27,16 @@ class TailraceError(Exception):
         if hint is not None:
             # A traceback in a person's own program shows notes.
             self.add_note(f"hint: {hint}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travels from a task to the driver as it is, notes and all."""
+        return _again, (type(self), self.args), vars(self)
+
+
+def _again(kind: type[TailraceError], arguments: tuple[Any, ...]) -> TailraceError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    return error
 
 
 class TransientError(TailraceError):
@@ -76,3 +89,29 @@ class PreflightError(DefiniteError):
     def __init__(self, problems: Sequence[tuple[str, str | None]]) -> None:
         super().__init__("; ".join(message for message, _ in problems), "\n".join(hint for _, hint in problems if hint))
         self.problems = problems
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def passing(error: Exception, table: str | None = None) -> TransientError | None:
+    """What the machine lacks for a while, such as room on its disk, as a transient error; None for any other."""
+    if isinstance(error, FileNotFoundError | ConnectionError):
+        return None
+    text = str(error)
+    number = error.errno if isinstance(error, OSError) else None
+    # Of what the JVM meets, only the text comes here.
+    told = next((each for each in (errno.ENOSPC, errno.EMFILE) if os.strerror(each) in text), number)
+    if told is None:
+        return None
+    hint = "make room on the disk: it continues by itself" if told in FULL else "it is tried again by itself"
+    path = getattr(error, "filename", None)
+    what = f"{os.strerror(told).lower()}{f': {path}' if path else ''}"
+    return TransientError(f"{table}: {what}" if table else what, hint, table)
+
+
+def unexpected(error: Exception, table: str) -> DefiniteError:
+    """An unforeseen error, as an error of its table."""
+    first_line = (str(error) or type(error).__name__).strip().splitlines()[0]
+    hint = f"the details are in _tailrace/tailrace.log; to copy it again: tailrace tables resync LAKE {table}"
+    return DefiniteError(f"{table}: unexpected: {first_line[:300]}", hint, table)

@@ -15,9 +15,30 @@ class SparkSettings:
     """`local[*]`, or a cluster as Spark names it: `spark://host:7077`."""
     conf: tuple[tuple[str, str], ...] = ()
     """Spark's own settings, each instead of ours."""
+    ui: bool = False
+    """Whether Spark shows its own page, on loopback."""
 
 
 LOCAL_SPARK = SparkSettings()
+
+
+@dataclass(frozen=True)
+class TaskSizes:
+    """How much one task of the engine takes. Its memory follows from these, and so does how work is divided."""
+
+    read_bytes: int = 16 << 20
+    """Of the log that one task decodes before its changes are dealt out."""
+    fold_bytes: int = 48 << 20
+    """Of the log whose changes one task compacts."""
+    decoded_bytes_max: int = 160 << 20
+    """Of changes, decoded, that one task holds."""
+    window_bytes: int = 48 << 20
+    """Of rows that are read by a window, as they are in memory: in one chunk, about, and in one piece that is
+    reconciled, however large the chunk turns out."""
+    portion_bytes: int = 8 << 20
+    """Chunks of a window that are smaller than this together are reconciled in one piece, and become one file."""
+    compare_bytes: int = 64 << 20
+    """Of a table's rows, as its source says, that one task compares."""
 
 
 class SnapshotMode(StrEnum):
@@ -91,6 +112,7 @@ class ConnectorSettings:
     """The run is not the lake's own, and does not know all that its own are told: what those have sent stays sent, and
     signals of the source stay in the log for them."""
     spark: SparkSettings = LOCAL_SPARK
+    sizes: TaskSizes = TaskSizes()
 
 
 @dataclass(frozen=True)
@@ -102,10 +124,7 @@ class VerifySettings:
     """Patterns such as `public.*`; all tables when empty."""
     keys_max: int = 20
     """How many differing keys are named for each table."""
-    here_bytes_max: int = 16 << 20
-    """Tables that take no more than this at the source are compared without Spark."""
-    chunk_bytes_max: int = 32 << 20
-    tables_in_parallel: int = 2
     readers_max: int = 16
     """How many connections read rows at once."""
     spark: SparkSettings = LOCAL_SPARK
+    sizes: TaskSizes = TaskSizes()

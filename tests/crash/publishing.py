@@ -1,7 +1,8 @@
-"""`python -m tests.crash.publishing SCRIPT LAKE`: one run of a connector, from a scripted source into Delta tables.
+"""`python -m tests.crash.publishing SCRIPT LAKE [HOW]`: one run of a connector, from a scripted source into Delta.
 
-Even small files have a key index on disk, and every transaction is a batch. With a third argument, `executors`, Spark
-publishes them.
+Even small files have a key index on disk, and every transaction is a batch. All work is done in this process, so it
+dies wherever a failpoint is, in the driver's part or in a task's. With `divided`, no table's part fits a task. With
+`spark`, tasks are Spark's: then only failpoints of the driver end this process.
 """
 
 from __future__ import annotations
@@ -11,23 +12,27 @@ from pathlib import Path
 
 import pytest
 from tests.doors.scripted import ScriptedSource
-from tests.running import sync_once
+from tests.running import DIVIDED, sync_once
 
-from tailrace.connector import _publishing
+from tailrace.engine.spark.session import session
 from tailrace.lake.delta import _locating
+from tailrace.lake.formats import format_named
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source import kinds
 
+HERE, IS_DIVIDED, IN_SPARK = "here", "divided", "spark"
 
-def sync(script: Path, lake: Path, *, on_executors: bool = False) -> dict[str, TableState]:
+
+def sync(script: Path, lake: Path, how: str = HERE) -> dict[str, TableState]:
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
+    sizes = TaskSizes() if how == HERE else DIVIDED
+    settings = ConnectorSettings(lake, once=True, batch_bytes_max=1, sizes=sizes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_locating, "SAVED_ROWS_MIN", 1)
-        if on_executors:
-            patch.setattr(_publishing, "DRIVER_BYTES_MAX", 0)
-        return sync_once(ConnectorSettings(lake, once=True, batch_bytes_max=1), ScriptedSource(str(script)))
+        spark = session(format_named("delta")) if how == IN_SPARK else None
+        return sync_once(settings, ScriptedSource(str(script)), spark)
 
 
 if __name__ == "__main__":
-    sync(Path(sys.argv[1]), Path(sys.argv[2]), on_executors="executors" in sys.argv[3:])
+    sync(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.crash.publishing import sync
+from tests.conftest import ROOT
+from tests.crash.publishing import HERE, IN_SPARK, IS_DIVIDED, sync
 from tests.doors.damage import DAMAGES, empty, lose, zero_the_middle
 from tests.doors.script import Delete, Insert, Script, Update
 
@@ -36,7 +37,7 @@ BOUNDARIES = (
     "delta.merge",
 )
 """In the order of a publish: keys indexed, rows and vectors written, the commit written and in place, the version
-durable, the cut recorded; and then small files merged."""
+durable, the cut recorded; and then small files merged. The first is a task's, the others are the driver's."""
 
 
 @pytest.fixture
@@ -67,10 +68,13 @@ def change(script: Script, number: int, *tables: str) -> None:
     )
 
 
-def killed(script: Script, lake: Path, boundary: str, *options: str) -> int:
+def killed(script: Script, lake: Path, boundary: str, how: str = HERE) -> int:
     """The exit code of a run that dies there."""
-    command = [sys.executable, "-m", "tests.crash.publishing", script.path, lake, *options]
-    return subprocess.run(command, env=os.environ | {"TAILRACE_FAILPOINT": boundary}, check=False).returncode
+    command = [sys.executable, "-m", "tests.crash.publishing", script.path, lake, how]
+    # Spark's workers import the tests' own source.
+    places = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"TAILRACE_FAILPOINT": boundary, "PYTHONPATH": places}
+    return subprocess.run(command, env=environment, check=False).returncode
 
 
 def rows(lake: Path, table: str, *, published: bool) -> list[dict[str, object]]:
@@ -82,30 +86,37 @@ def assert_equal(lake: Path, script: Script, *, published: bool = True) -> None:
         assert rows(lake, table, published=published) == script.state(table), table
 
 
+@pytest.mark.parametrize("how", [HERE, pytest.param(IS_DIVIDED, marks=pytest.mark.proof)])
 def test_killed_between_any_two_durable_writes_a_publisher_continues_and_the_lake_is_the_source(
-    script: Script, tmp_path: Path
+    script: Script, tmp_path: Path, how: str
 ) -> None:
     lake = tmp_path / "lake"
     sync(script.path, lake)
     for number, boundary in enumerate(BOUNDARIES, 1):
         change(script, number, *TABLES[:2])
-        assert killed(script, lake, boundary) == -signal.SIGKILL, boundary
+        assert killed(script, lake, boundary, how) == -signal.SIGKILL, boundary
         assert_equal(lake, script, published=False)
-    assert sync(script.path, lake) == dict.fromkeys(TABLES, TableState.LIVE)
+    assert sync(script.path, lake, how) == dict.fromkeys(TABLES, TableState.LIVE)
     assert_equal(lake, script)
     copies = {record.copy for record in LakeHome(lake).tables.load().values()}
     assert copies == {1}, "nothing had to be copied again"
 
 
-@pytest.mark.proof
-def test_killed_while_executors_publish_the_lake_is_the_source(script: Script, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "boundaries",
+    [("delta.vectors",), pytest.param(("delta.rows", "delta.commit", "publish.durable"), marks=pytest.mark.proof)],
+    ids=" ".join,
+)
+def test_killed_with_what_sparks_tasks_have_written_a_publisher_continues_and_the_lake_is_the_source(
+    script: Script, tmp_path: Path, boundaries: tuple[str, ...]
+) -> None:
     lake = tmp_path / "lake"
     sync(script.path, lake)
-    for number, boundary in enumerate(("delta.rows", "delta.vectors", "delta.commit"), 1):
+    for number, boundary in enumerate(boundaries, 1):
         change(script, number, *TABLES[:2])
-        assert killed(script, lake, boundary, "executors") == -signal.SIGKILL, boundary
+        assert killed(script, lake, boundary, IN_SPARK) == -signal.SIGKILL, boundary
         assert_equal(lake, script, published=False)
-    assert killed(script, lake, "none", "executors") == 0
+    assert killed(script, lake, "none", IN_SPARK) == 0
     assert_equal(lake, script)
     assert {record.copy for record in LakeHome(lake).tables.load().values()} == {1}, "nothing had to be copied again"
 

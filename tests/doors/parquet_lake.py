@@ -29,7 +29,7 @@ from pyspark.sql import functions as sf
 
 from tailrace.errors import ResyncError
 from tailrace.lake.columns import comment, described
-from tailrace.lake.door import ConflictError, Pruned, Scan, TableVersion, Wanted, WritePart
+from tailrace.lake.door import ConflictError, Pruned, Rewrite, Scan, TableVersion, Wanted, WritePart
 from tailrace.lake.files import sync
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
@@ -67,7 +67,7 @@ class ParquetFormat:
 class ParquetDraft:
     """Implements `Draft`. A part is its rows."""
 
-    finish: Callable[[list[pa.Table], Stamp], int]
+    finish: Callable[[list[pa.Table], Stamp, bool], int]
     stamp: Stamp
     find_again: Callable[[list[pa.Table]], pa.Table | None] = lambda parts: None
 
@@ -75,11 +75,16 @@ class ParquetDraft:
     def write(self) -> WritePart:
         return _part
 
+    write_alone = write
+
+    def rest(self, parts: Iterable[pa.Table]) -> list[Rewrite]:
+        return []
+
     def again(self, parts: Iterable[pa.Table]) -> pa.Table | None:
         return self.find_again([part for part in parts if part is not None])
 
-    def commit(self, parts: Iterable[pa.Table], stamp: Stamp | None = None) -> int:
-        return self.finish([part for part in parts if part is not None], stamp or self.stamp)
+    def commit(self, parts: Iterable[pa.Table], stamp: Stamp | None = None, *, replaces_all: bool = False) -> int:
+        return self.finish([part for part in parts if part is not None], stamp or self.stamp, replaces_all)
 
 
 def _part(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
@@ -134,7 +139,7 @@ class ParquetTable:
     def copy(self, schema: TableSchema, stamp: Stamp) -> ParquetDraft:
         shape = pa.schema([_field(column) for column in schema.columns])
         base = self._newest()
-        return ParquetDraft(lambda rows, carried: self._commit(_gathered(rows, shape), carried, base), stamp)
+        return ParquetDraft(lambda rows, carried, _: self._commit(_gathered(rows, shape), carried, base), stamp)
 
     def restamp(self, stamp: Stamp) -> int:
         base = self._newest()
@@ -157,7 +162,6 @@ class ParquetTable:
         schema: TableSchema,
         stamp: Stamp,
         *,
-        replaces_all: bool = False,
         is_growing: bool = False,
         tells_all: bool = False,
     ) -> ParquetDraft:
@@ -165,7 +169,7 @@ class ParquetTable:
         number = self.evolve(schema)
         base = self._read(number)
 
-        def grown(parts: list[pa.Table]) -> tuple[list[Row], list[Row]]:
+        def grown(parts: list[pa.Table], *, replaces_all: bool = False) -> tuple[list[Row], list[Row]]:
             rows = [] if replaces_all else _rows(base)
             return _grow(rows, [state for part in parts for state in part.to_pylist()], schema, tells_all=tells_all)
 
@@ -174,11 +178,11 @@ class ParquetTable:
             shape = pa.schema([base.schema.field(name) for name in schema.key])
             return pa.Table.from_pylist(found, schema=shape) if found else None
 
-        def commit(parts: list[pa.Table], carried: Stamp) -> int:
+        def commit(parts: list[pa.Table], carried: Stamp, replaces_all: bool) -> int:
             rows = [] if replaces_all else _rows(base)
             states = [state for part in parts for state in part.to_pylist()]
             if is_growing:
-                folded = grown(parts)[0]
+                folded = grown(parts, replaces_all=replaces_all)[0]
             elif schema.key:
                 folded = _fold(_by_key(rows, schema.key), states, schema, replaces_all=replaces_all)
             else:
@@ -188,9 +192,8 @@ class ParquetTable:
 
         return ParquetDraft(commit, stamp, again)
 
-    def maintain(self) -> int | None:
+    def maintain(self) -> None:
         """A version is one file already."""
-        return None
 
     def prune(self, wanted: Wanted) -> Pruned:
         """The oldest versions go, up to the first that is to stay or that a version without a stamp follows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tests.doors.one_thread import OneThread
 from tests.doors.scripted import ScriptedSource
 
 from tailrace.connector.connector import Connector
@@ -20,7 +21,7 @@ def main(script: str, lake: str) -> None:
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
     formats.register("parquet", "tests.doors.parquet_lake:ParquetFormat")
     settings = ConnectorSettings(Path(lake), format="parquet", once=True)
-    connector = Connector(settings, ScriptedSource(script))
+    connector = Connector(settings, ScriptedSource(script), OneThread())
     connector.start()
     connector.wait()
     print("particular modules:", [name for name in sys.modules if name.startswith(PARTICULAR)])

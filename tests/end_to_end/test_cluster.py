@@ -10,8 +10,8 @@ from tests.cluster import JVM, WORKERS, bare_python, cluster
 from tests.integration.lake.equality import assert_published
 from tests.journey import run
 
-from tailrace.connector._publishing import DRIVER_BYTES_MAX
 from tailrace.log.reader import LogReader
+from tailrace.settings import TaskSizes
 
 BEGINNING = """
 create table parcels (id bigint primary key, at timestamptz default now(), weight numeric(10,2), note text, big text);
@@ -56,7 +56,7 @@ def test_copy_large_publish_and_verify_run_on_workers_that_have_only_our_package
         verified = run("verify", database, str(lake), *options)
         assert verified.returncode == 0, verified
         reader = LogReader(lake / "_tailrace" / "log")
-        assert reader.bytes_between(before, reader.head.seq) > DRIVER_BYTES_MAX, "or the driver would do it"
+        assert reader.bytes_between(before, reader.head.seq) > TaskSizes().fold_bytes, "or one task would do it"
         assert_published(database, lake, ["public.parcels", "public.few"])
     for number in range(WORKERS):
         told = [path.read_text() for path in tmp_path.glob(f"cluster/worker-{number}/*/*/stderr")]

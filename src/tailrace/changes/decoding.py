@@ -1,13 +1,10 @@
-"""A table's changes in a range of transactions, decoded.
-
-The same function runs on Spark executors, a part of the range each, and in this process when the range is so
-small that handing it out would take longer than reading it.
-"""
+"""A table's changes in a range of transactions, decoded: a part of the range in each task, or all of it in one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -47,21 +44,32 @@ def _of(records: pa.RecordBatch, seqs: np.ndarray) -> pa.RecordBatch:
     return records.filter(pa.array(np.isin(records.column("seq").to_numpy(), seqs)))
 
 
-def changes_here(
-    reader: LogReader,
-    after: int,
-    upto: int,
-    shape: TableShape,
-    bytes_max: float = math.inf,
-    only: np.ndarray | None = None,
-) -> pa.Table | None:
-    """The whole range, or `only` some transactions of it, in this process's memory; None if it would take more than
-    `bytes_max`."""
-    found, weight = [], 0
-    ranges = reader.ranges(after, upto, RANGE_BYTES, shape.relations)
-    for batch in decode_ranges(reader.path, ranges, after, upto, shape, only):
-        found.append(batch)
-        weight += batch.nbytes
-        if weight > bytes_max:
-            return None
-    return together(found, change_schema(shape.target))
+@dataclass(frozen=True)
+class Changes:
+    """Where a table's changes lie in the log, and how to read them. Travels."""
+
+    log: Path
+    shape: TableShape
+    after: int
+    upto: int
+    ranges: tuple[ByteRange, ...]
+
+    @classmethod
+    def of(
+        cls, reader: LogReader, shape: TableShape, between: tuple[int, int], range_bytes: int = RANGE_BYTES
+    ) -> Changes:
+        """Those of transactions after < seq <= upto (`between`), in parts of about this size."""
+        return cls(reader.path, shape, *between, tuple(reader.ranges(*between, range_bytes, shape.relations)))
+
+    def decoded(self, ranges: Iterable[ByteRange], only: np.ndarray | None = None) -> Iterator[pa.RecordBatch]:
+        return decode_ranges(self.log, ranges, self.after, self.upto, self.shape, only)
+
+    def table(self, bytes_max: float = math.inf, only: np.ndarray | None = None) -> pa.Table | None:
+        """All of them, or those of `only` some transactions, in memory; None if they would take more than this."""
+        found, weight = [], 0
+        for batch in self.decoded(self.ranges, only):
+            found.append(batch)
+            weight += batch.nbytes
+            if weight > bytes_max:
+                return None
+        return together(found, change_schema(self.shape.target))

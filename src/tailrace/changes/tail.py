@@ -5,16 +5,14 @@ Publishing and live reads both start here, so they cannot disagree.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.changes.decoding import changes_here
+from tailrace.changes.decoding import Changes
 from tailrace.changes.ordering import in_order
 from tailrace.changes.shape import TableShape, shape_of
 from tailrace.changes.states import events_of, states_of
@@ -50,10 +48,6 @@ class Tail:
             found = found.set_column(found.schema.get_field_index(FRESH), FRESH, is_fresh)
         self.states = states_of(found, self.schema)
 
-    def folded(self, write: Callable[[list[pa.RecordBatch]], Any]) -> list[Any]:
-        """What becomes of the states, in one part."""
-        return [write(self.states.to_batches())]
-
 
 def parts_told(reader: LogReader, relation: int, upto: int) -> list[TableSchema]:
     """The parts of a table that changes up to a transaction came from, as far as the log has what announced them."""
@@ -81,9 +75,17 @@ def touched_shape(
     after, upto = between
     if after >= upto or (relation is not None and relation not in reader.relations(after, upto)):
         return None
-    positions = _end_position(reader, after), _end_position(reader, upto)
-    shape = shape_of(reader.schemas(relation), table, positions, decode, relation)
+    shape = shape_between(reader, table, between, decode, relation)
     return shape if shape is not None and shape.relations & reader.relations(after, upto) else None
+
+
+def shape_between(
+    reader: LogReader, table: TableId, between: tuple[int, int], decode: Decode, relation: int | None = None
+) -> TableShape | None:
+    """The table's shape for a read of transactions after < seq <= upto (`between`); None if the log never saw it."""
+    after, upto = between
+    positions = _end_position(reader, after), _end_position(reader, upto)
+    return shape_of(reader.schemas(relation), table, positions, decode, relation)
 
 
 def _end_position(reader: LogReader, seq: int) -> int:
@@ -107,29 +109,21 @@ def read_tail(
     if shape is None:
         return None
     shape = replace(shape, target=typed_like(shape.target, present))
-    changes = changes_here(reader, *between, shape, TAIL_BYTES_MAX)
+    changes = Changes.of(reader, shape, between).table(TAIL_BYTES_MAX)
     if changes is None:
         hint = "wait until a running sync has published them, or read the published cut: tailrace query --published"
         raise DefiniteError(f"table {table} has more unpublished changes than a live read can take", hint, str(table))
     return Tail(shape, changes) if changes.num_rows else None
 
 
-def unseen_tail(
-    reader: LogReader, schema: TableSchema, seqs: np.ndarray, decode: Decode, bytes_max: float = math.inf
-) -> Tail | None:
+def unseen_tail(changes: Changes, seqs: np.ndarray, bytes_max: float) -> Tail | None:
     """The changes of some transactions only, those that rows read in this shape do not show, or may not show; None if
-    there are none.
+    there are none. In a task.
 
     A transient error if they would take more than `bytes_max`: a later state of the source shows more of them.
     """
-    if not len(seqs):
-        return None
-    between = int(seqs.min()) - 1, int(seqs.max())
-    shape = touched_shape(reader, schema.table, between, decode, schema.relation)
-    if shape is None:
-        return None
-    shape = replace(shape, target=schema)
-    changes = changes_here(reader, *between, shape, bytes_max, only=seqs)
-    if changes is None:
-        raise TransientError(f"{schema.table}: too much was committed while rows of it were read")
-    return Tail(shape, changes, keeps_gone=True) if changes.num_rows else None
+    decoded = changes.table(bytes_max, seqs)
+    if decoded is None:
+        table = changes.shape.target.table
+        raise TransientError(f"{table}: too much was committed while rows of it were read", table=str(table))
+    return Tail(changes.shape, decoded, keeps_gone=True) if decoded.num_rows else None

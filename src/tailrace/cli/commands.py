@@ -47,6 +47,7 @@ from tailrace.cli.options import (
     Slot,
     SparkConf,
     SparkMaster,
+    SparkUi,
     Tables,
     TwoPhase,
     Watermarks,
@@ -119,6 +120,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
     log_segment: LogSegment = "256MB",
     spark_master: SparkMaster = LOCAL,
     spark_conf: SparkConf = None,
+    spark_ui: SparkUi = False,
     retain: Retain = "7d",
     retain_all: RetainAll = "1h",
     signal_table: SignalTable = None,
@@ -147,7 +149,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
             log_quota_bytes=None if log_quota is None else parse_size("--log-quota", log_quota, LOG_QUOTA_BYTES_MIN),
             log_compression=log_compression,
             log_segment_bytes_max=parse_size("--log-segment", log_segment, LOG_SEGMENT_BYTES_MIN),
-            spark=spark_settings(spark_master, spark_conf),
+            spark=spark_settings(spark_master, spark_conf, ui=spark_ui),
             signal_table=signal_table,
             signal_file=signal_file,
             watermarking=watermarks,
@@ -155,8 +157,7 @@ def sync(  # noqa: PLR0913, PLR0917  each is an option
         )
         names = {"slot": slot, "publication": publication, "signal_table": signal_table}
         columns = _columns(append_only, choices(as_text, as_decimal), generated_columns)
-        stream = _stream(two_phase, origin, failover_slot)
-        run_connector(settings, source_of(dsn, **names, **columns, **stream))
+        run_connector(settings, source_of(dsn, **names, **columns, **_stream(two_phase, origin, failover_slot)))
 
 
 def _stream(two_phase: bool, origin: Origin, failover: bool) -> dict[str, Any]:
@@ -225,6 +226,7 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     spark_master: SparkMaster = LOCAL,
     spark_conf: SparkConf = None,
+    spark_ui: SparkUi = False,
 ) -> None:
     """Compare every row of a lake with its source, both as of one commit, and print the keys that differ.
 
@@ -241,7 +243,7 @@ def verify(  # noqa: PLR0913, PLR0917  each is an option
         from tailrace.settings import VerifySettings
         from tailrace.source.kinds import source_of
 
-        spark = spark_settings(spark_master, spark_conf)
+        spark = spark_settings(spark_master, spark_conf, ui=spark_ui)
         settings = VerifySettings(lake, tuple(tables or ()), keys_max=keys, readers_max=readers, spark=spark)
         source = source_of(
             dsn, signal_table=signal_table, **_columns(append_only, choices(as_text, as_decimal), generated_columns)
@@ -255,6 +257,8 @@ def maintain(
     retain: Retain = "7d",
     retain_all: RetainAll = "1h",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be deleted.")] = False,
+    spark_master: SparkMaster = LOCAL,
+    spark_conf: SparkConf = None,
 ) -> None:
     """Bring a lake into good order and delete what no kept cut needs.
 
@@ -274,7 +278,8 @@ def maintain(
         from tailrace.lake.retention import Retention
 
         seconds = parse_duration("--retain", retain), parse_duration("--retain-all", retain_all)
-        run_maintain(lake, Retention(*seconds), PlainConsole(), dry_run=dry_run)
+        spark = spark_settings(spark_master, spark_conf)
+        run_maintain(lake, Retention(*seconds), PlainConsole(), dry_run=dry_run, spark=spark)
 
 
 @app.command()

@@ -13,6 +13,8 @@ from rich.text import Text
 
 from tailrace.cli.console import print_table
 from tailrace.cli.sizes import size_text
+from tailrace.connector.engine import spark_engine
+from tailrace.engine.door import Engine, Job, call
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.lake.door import ConflictError, LakeTable, Pruned
 from tailrace.lake.formats import format_named
@@ -20,6 +22,7 @@ from tailrace.lake.home import LakeHome
 from tailrace.lake.maintenance import Maintenance
 from tailrace.lake.retention import Retention
 from tailrace.model.table import TableId
+from tailrace.settings import LOCAL_SPARK, SparkSettings
 
 
 @dataclass(frozen=True)
@@ -32,18 +35,20 @@ class TableUpkeep:
     error: TailraceError | None = None
 
 
-def run_maintain(lake: Path, retention: Retention, console: Console, *, dry_run: bool) -> None:
+def run_maintain(
+    lake: Path, retention: Retention, console: Console, *, dry_run: bool, spark: SparkSettings = LOCAL_SPARK
+) -> None:
     """All steps that are due. A table in trouble is told, and the others are seen to."""
     home = LakeHome.find(lake)
     holder = home.holder()
     if holder is not None:
         message = f"{home.path} is in use by another tailrace (pid {holder})"
         raise DefiniteError(message, "a running sync maintains its lake itself; stop it to do so by hand")
-    with home.locked(), console.status("looking at the cuts") as status:
+    with home.locked(), console.status("looking at the cuts") as status, spark_engine(home, spark) as engine:
         maintenance = Maintenance(home, retention, dry_run)
         before = len(home.cuts.all())
         forgotten = maintenance.forget_cuts()
-        done = [_seen_to(home, maintenance, table, status) for table in sorted(home.tables.load())]
+        done = [_seen_to(home, engine, maintenance, table, status) for table in sorted(home.tables.load())]
         damaged = maintenance.forget_damaged()
         if not dry_run:
             home.maintained_file.touch(0o600)
@@ -57,25 +62,29 @@ def run_maintain(lake: Path, retention: Retention, console: Console, *, dry_run:
         raise errors[0]
 
 
-def _seen_to(home: LakeHome, maintenance: Maintenance, table: TableId, status: Status) -> TableUpkeep:
+def _seen_to(home: LakeHome, engine: Engine, maintenance: Maintenance, table: TableId, status: Status) -> TableUpkeep:
     record = home.source()
     assert record is not None
     stored = format_named(record.format).table(home.table_path(table))
     try:
         if stored.version() is None:
             return TableUpkeep(table, 0, Pruned(0))
-        merges = 0 if maintenance.dry_run else _merge(stored, lambda n: status.update(f"{table}: {n} merged"))
+        merges = (
+            0 if maintenance.dry_run else _merge(engine, table, stored, lambda n: status.update(f"{table}: {n} merged"))
+        )
         status.update(f"{table}: looking for what can be deleted")
         return TableUpkeep(table, merges, maintenance.prune(table, stored))
     except TailraceError as error:
         return TableUpkeep(table, 0, Pruned(0), error)
 
 
-def _merge(stored: LakeTable, tell: Callable[[int], None]) -> int:
+def _merge(engine: Engine, table: TableId, stored: LakeTable, tell: Callable[[int], None]) -> int:
     """As often as it is due. Beside another writer it is left for the next time."""
     count = 0
+    job = Job(f"merge files of {table}", f"tailrace maintain {table}")
     try:
-        while stored.maintain() is not None:
+        while (merging := stored.maintain()) is not None:
+            merging.commit(engine.map(job, [merging.rewrite], call)[0])
             count += 1
             tell(count)
     except ConflictError:

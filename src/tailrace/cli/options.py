@@ -39,6 +39,9 @@ SparkMaster = Annotated[
 SparkConf = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark's, instead of ours. Repeatable.")
 ]
+SparkUi = Annotated[
+    bool, typer.Option("--spark-ui", help="Show Spark's own page of jobs and tasks, on this machine alone.")
+]
 Retain = Annotated[
     str, typer.Option(metavar="TIME", help="How long published cuts stay readable, fewer of them with age: 7d, 12h.")
 ]

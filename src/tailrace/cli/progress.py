@@ -17,6 +17,7 @@ from rich.text import Text
 from tailrace.cli.sizes import size_text
 from tailrace.connector import events
 from tailrace.connector.events import ConnectorState, Event, StreamProgressed
+from tailrace.engine.door import WorkDone
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.snapshot.full import TableProgress
@@ -64,6 +65,11 @@ class TerminalProgress:
                     self._say(line)
             case events.SparkStarting(master):
                 self._say(starting_text(master))
+            case events.SparkShown(address):
+                self._say(f"Spark's own page: {address}")
+            case events.SparkWorked(work):
+                self._stop_line()
+                self._say(worked_text(work))
             case events.TableChanged(table, record):
                 self._show_table(table, record)
             case events.SnapshotProgressed(tables):
@@ -183,6 +189,15 @@ def _copied_text(tables: Sequence[TableProgress], done: int, total: int) -> str:
 def starting_text(master: str) -> str:
     """What is said while Spark starts, which takes seconds."""
     return "starting Spark" if master.startswith("local") else f"starting Spark on {master}"
+
+
+def worked_text(work: WorkDone) -> str:
+    """What Spark did."""
+    jobs, tasks = (
+        ("1 job" if work.jobs == 1 else f"{work.jobs:,} jobs"),
+        f"{work.tasks:,} task{'s' * (work.tasks != 1)}",
+    )
+    return f"Spark moved the rows: {jobs}, {tasks}"
 
 
 def _counted(count: int) -> str:

@@ -105,7 +105,7 @@ def _session(query: Query, home: LakeHome) -> Iterator[Any]:
         with connect_for(query.sql) as connection:
             yield connection
         return
-    from tailrace.spark.session import session
+    from tailrace.engine.spark.session import session
 
     record = home.source()
     assert record is not None

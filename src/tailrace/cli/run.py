@@ -15,7 +15,6 @@ from rich.text import Text
 from tailrace import ending
 from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
-from tailrace.cli.sizes import size_text
 from tailrace.errors import DefiniteError
 
 if TYPE_CHECKING:
@@ -81,7 +80,6 @@ def run_connector(settings: ConnectorSettings, source: Source) -> None:
     from tailrace.connector.connector import Connector
 
     connector = Connector(settings, source)
-    _note_java(settings)
     with TerminalProgress(PlainConsole()) as progress:
         shown = _Shown(connector, progress)
         connector.subscribe(shown.show)
@@ -99,19 +97,6 @@ def run_connector(settings: ConnectorSettings, source: Source) -> None:
         if settings.once or not has_published(settings.lake):
             raise typer.Exit(ending.INTERRUPTED)
     _exit_by_tables(connector, settings.lake)
-
-
-def _note_java(settings: ConnectorSettings) -> None:
-    """Most runs start no Spark, so a missing Java stops none. Whoever has one that will wants to know it now."""
-    from tailrace.spark.cluster import is_cluster
-    from tailrace.spark.session import require_java
-
-    try:
-        if not is_cluster(settings.spark.master):
-            require_java()
-    except DefiniteError as error:
-        size = size_text(settings.batch_bytes_max)
-        _note(f"{error.message}; a transaction of more than {size} will need it: {error.hint}")
 
 
 class _Shown:

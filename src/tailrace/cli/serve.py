@@ -55,6 +55,9 @@ def serve(  # noqa: PLR0913, PLR0917  each is an option
     spark_conf: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark's, instead of ours. Repeatable.")
     ] = None,
+    spark_ui: Annotated[
+        bool, typer.Option("--spark-ui", help="Show Spark's own page of jobs and tasks, on this machine alone.")
+    ] = False,
 ) -> None:
     """Host many connectors and answer Kafka Connect's REST API, and ours beside it.
 
@@ -70,7 +73,7 @@ def serve(  # noqa: PLR0913, PLR0917  each is an option
         from tailrace.server.serving import serve as run
 
         host, port = _address(listen)
-        spark = spark_settings(spark_master, spark_conf)
+        spark = spark_settings(spark_master, spark_conf, ui=spark_ui)
         settings = ServerSettings(home, host, port, token_file, tls_cert, tls_key, state_url, spark, signal_folder)
         if log_json:
             _log_json()

@@ -13,9 +13,8 @@ from rich.text import Text
 
 from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.progress import TerminalProgress
-from tailrace.connector.events import ConnectorState, StateChanged, StreamProgressed
+from tailrace.connector.events import ConnectorState, SparkWorked, StateChanged, StreamProgressed
 from tailrace.lake.home import LakeHome
-from tailrace.model.table import TableId
 from tailrace.settings import VerifySettings
 from tailrace.source.door import Source
 from tailrace.verify import events
@@ -46,7 +45,7 @@ def run_verify(settings: VerifySettings, source: Source, *, as_json: bool) -> No
 
 
 class VerifyProgress:
-    """Shows events: a bar for each table on a terminal, else a line when something begins. Use as a context manager."""
+    """Shows events: a bar of tasks on a terminal, else a line when something begins. Use as a context manager."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -59,7 +58,7 @@ class VerifyProgress:
             TimeElapsedColumn(),
             console=console,
         )
-        self._tasks: dict[TableId, TaskID] = {}
+        self._task: TaskID | None = None
         self._said: str | None = None
         self._has_synced = False
 
@@ -78,17 +77,15 @@ class VerifyProgress:
                 self._say(message if hint is None else f"{message}\n  hint: {hint}")
             case events.PointTaken(text):
                 self._say(f"comparing lake and source at {text}")
-            case events.TableProgressed(table, tasks_done, tasks):
-                self._show_bar(table, tasks_done, tasks)
-            case events.TableCompared(report):
-                if report.table in self._tasks:
-                    total = self._bars.tasks[self._tasks[report.table]].total
-                    self._bars.update(self._tasks[report.table], completed=total)
+            case events.TasksProgressed(tasks_done, tasks):
+                self._show_bar(tasks_done, tasks)
+            case events.TableCompared():
+                self._fill_bar()
             case StateChanged(ConnectorState.STARTING):
                 if not self._has_synced:  # It may do so twice, the second time for the last commit alone.
                     self._say("no sync runs for this lake: bringing it up to date")
                 self._has_synced = True
-            case StateChanged(ConnectorState.RUNNING) | StreamProgressed():
+            case StateChanged(ConnectorState.RUNNING) | StreamProgressed() | SparkWorked():
                 pass
             case _:
                 self._sync.show(event)
@@ -98,14 +95,17 @@ class VerifyProgress:
             self._said = line
             self._console.print(Text.assemble(("· ", "dim"), line), highlight=False, soft_wrap=True)
 
-    def _show_bar(self, table: TableId, done: int, total: int) -> None:
-        if not self._console.is_terminal or not total:
+    def _show_bar(self, done: int, total: int) -> None:
+        if not self._console.is_terminal:
             return
-        if not self._bars.live.is_started:
+        if self._task is None:
             self._bars.start()
-        if table not in self._tasks:
-            self._tasks[table] = self._bars.add_task(str(table), total=total)
-        self._bars.update(self._tasks[table], completed=done, total=total)
+            self._task = self._bars.add_task("comparing rows")
+        self._bars.update(self._task, completed=done, total=total)
+
+    def _fill_bar(self) -> None:
+        if self._task is not None:
+            self._bars.update(self._task, completed=self._bars.tasks[self._task].total)
 
 
 def render(report: Report, console: Console) -> None:

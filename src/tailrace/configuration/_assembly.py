@@ -176,7 +176,7 @@ def _spark(examination: Examination) -> SparkSettings:
     master = examination.text("spark.master") or SparkSettings().master
     if not is_master(master):
         examination.refuse("spark.master", f"is not a Spark master: give one of {FORMS}")
-    return SparkSettings(master, tuple(conf))
+    return SparkSettings(master, tuple(conf), examination.text("spark.ui") == "true")
 
 
 def _source_options(examination: Examination, settings: ConnectorSettings) -> dict[str, Any]:

@@ -81,6 +81,13 @@ _SPARK = (
         "spark.conf.*",
         "A setting of Spark's, instead of ours: `spark.conf.spark.executor.memory`.",
     ),
+    supported(
+        "spark.ui",
+        "Show Spark's own page of jobs and tasks, on this machine alone.",
+        Type.BOOLEAN,
+        values=("true", "false"),
+        default="false",
+    ),
 )
 
 LAKE = (*grouped("Lake", _LAKE), *grouped("Log", _LOG), *grouped("Spark", _SPARK))

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
+from tailrace.connector._batch import Batch, Publisher
 from tailrace.connector._publishing import LiveTable, Move, named
 from tailrace.connector._trouble import after_failure
 from tailrace.connector.messages import join_owner
-from tailrace.errors import DamageError, DefiniteError, ResyncError, TailraceError, TransientError
+from tailrace.engine.door import Engine
+from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError, passing
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
 from tailrace.lake.home import LakeHome
@@ -28,9 +32,10 @@ from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord
+from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source
-from tailrace.spark.session import LazySession
-from tailrace.spark.task_errors import is_spark_gone, passing, unexpected
+
+CONSUMER = "lake"
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +44,7 @@ logger = logging.getLogger(__name__)
 class LakeParts:
     """What it takes to open a lake's tables."""
 
-    spark: LazySession
+    engine: Engine
     home: LakeHome
     format: LakeFormat
     source: type[Source]
@@ -58,15 +63,19 @@ class Listener(Protocol):
 class Applier:
     """The live tables of one lake. One thread calls it; it publishes tables side by side."""
 
-    def __init__(self, parts: LakeParts, in_parallel: int, listener: Listener) -> None:
+    def __init__(self, parts: LakeParts, settings: ConnectorSettings, listener: Listener) -> None:
         self._parts = parts
         self._listener = listener
-        self._pool = ThreadPoolExecutor(in_parallel, "publish", join_owner())
+        self._pool = ThreadPoolExecutor(settings.tables_in_parallel, "publish", join_owner())
+        self.publisher = Publisher(parts.engine, settings.sizes, self._pool, f"tailrace {parts.home.path} publish")
         self._tables: dict[TableId, LiveTable] = {}
         self._recovered: set[TableId] = set()
         self._still: dict[TableId, tuple[TableVersion, LeftTable, LakeTable]] = {}
         """Tables that are as the last run left them, until they join."""
         self._cut_trouble: TransientError | None = None
+        self._acknowledged = 0
+        self._has_changes_at = -1
+        """The log was last looked at for changes when this was its newest transaction."""
         self._logged_cut: PublishedCut | None = None
         """The last one that the log was found to have."""
         self.cut = parts.home.cuts.newest()
@@ -98,6 +107,14 @@ class Applier:
             (named := in_cut.get(str(each.table))) is not None and named.copy == each.copy
             for each in self._tables.values()
         )
+
+    def has_changes(self, reader: LogReader) -> bool:
+        """Whether the log has something that a live table lacks: rows will be moved."""
+        if self._has_changes_at < reader.head.seq:
+            starts = {each.relation: each.seq for each in self._tables.values()}
+            self._has_changes_at = reader.head.seq
+            return bool(starts) and bool(reader.weights(starts, reader.head.seq))
+        return False
 
     def still(self, table: TableId, left: Left | None) -> TableVersion | None:
         """Where a table stands that is as the last run left it; None if that is not sure."""
@@ -149,7 +166,6 @@ class Applier:
             table=table,
             relation=stamp.relation,
             stored=stored,
-            spark=self._parts.spark,
             decode=self._parts.source.decode,
             why_copy=self._parts.source.why_copy,
             why_part=self._parts.source.why_part,
@@ -179,13 +195,14 @@ class Applier:
         known = [table.seq for table in self._tables.values() if table.in_cuts]
         upto = max([upto, *known, self.cut.seq if self.cut and known else 0])
         position = self._position(reader, upto)
-        touched = self._touched(reader, upto)
+        batch = Batch.read(reader, upto, position, self._tables.values())
+        touched = self._touched(batch)
         names = {table.table for table in touched}
         unsynced = [each for each in self._tables.values() if not each.is_durable and each.table not in names]
         tables = [each for each in (*touched, *unsynced) if each.trouble is None or each.trouble.is_due]
-        outcomes = self._pool.map(lambda table: self._apply(table, LogReader(reader.path), upto, position), tables)
-        for table, error in zip(tables, list(outcomes), strict=True):
-            self._take_outcome(table, error)
+        outcomes = self.publisher.bring(tables, batch)
+        for table in tables:
+            self._take_outcome(table, outcomes[table.table])
         return self._record_cut(upto, position)
 
     def _take_outcome(self, table: LiveTable, error: TailraceError | None) -> None:
@@ -211,16 +228,14 @@ class Applier:
         """Whether a table has been in trouble for so long that others no longer wait for it."""
         return any(table.is_stuck for table in self._tables.values())
 
-    def _touched(self, reader: LogReader, upto: int) -> list[LiveTable]:
-        """The tables that have changes up to `upto` or a move; the others are there already, however many they are."""
-        starts = {table.seq for table in self._tables.values() if table.seq < upto}
-        relations = {start: reader.relations(start, upto) for start in starts}
+    def _touched(self, batch: Batch) -> list[LiveTable]:
+        """The tables that have changes in a batch or a move; the others are there already, however many they are."""
         touched = []
         for table in self._tables.values():
-            if table.relation in relations.get(table.seq, ()) or table.is_to_move(reader, upto):
+            if table.relation in batch.weights or table.is_to_move(batch.reader, batch.upto):
                 touched.append(table)
             else:
-                table.seq = max(table.seq, upto)
+                table.seq = max(table.seq, batch.upto)
         return touched
 
     def move(self, table: TableId, schema: TableSchema, position: SourcePosition) -> None:
@@ -241,20 +256,16 @@ class Applier:
         ready = [t.move.position.ordinal for t in self._tables.values() if t.move and not t.is_stuck]
         return min([upto, *(reader.seq_at(each) for each in ready if each <= reader.head.ordinal)])
 
-    def _apply(self, table: LiveTable, reader: LogReader, upto: int, position: SourcePosition) -> TailraceError | None:
-        """Publish the table and make that durable. What stopped it, if anything did."""
-        try:
-            table.apply(reader, upto, position)
-            table.make_durable()
-            failpoint("publish.durable")
-        except Exception as error:
-            if is_spark_gone(error) or isinstance(error, DamageError):
-                raise
-            if isinstance(error, TailraceError):
-                return error
-            logger.exception("publishing failed", extra={"table": str(table.table)})
-            return passing(error, str(table.table)) or unexpected(error, str(table.table))
-        return None
+    def acknowledge(self, reader: LogReader, needed: Sequence[int]) -> None:
+        """Let the log delete what no table and no live read needs any more; others need what follows `needed`."""
+        own = [] if self.seq is None else [min(self.seq, self.cut.seq if self.cut else 0)]
+        # A copy by windows may have looked at the log after us.
+        lowest = min([reader.refresh().seq, *needed, *own])
+        if lowest > self._acknowledged:
+            with suppress(OSError):
+                # A disk that is full: nothing is deleted until it can be said.
+                reader.acknowledge(CONSUMER, lowest)
+                self._acknowledged = lowest
 
     def _record_cut(self, upto: int, position: SourcePosition) -> PublishedCut | None:
         """The cut of all tables that are there, once no table is in trouble, or others need not wait for it."""

@@ -186,7 +186,6 @@ def _growing(
         table=table,
         relation=stamp.relation,
         stored=beginning.stored(table),
-        spark=beginning.parts.spark,
         decode=beginning.parts.source.decode,
         why_copy=beginning.parts.source.why_copy,
         why_part=beginning.parts.source.why_part,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tailrace.connector.events import Event, TroubleChanged
+from tailrace.engine.door import Engine
 from tailrace.errors import TransientError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.source.door import Problem, Waiting
+
+STOP_POLL_SECONDS = 1.0
+BREAK_OFF_SECONDS = 5.0
+"""How long a job may go on after we are to stop: most end by then, and what they did is published."""
 
 
 class StopRequest(BaseException):
@@ -59,6 +64,32 @@ class RunControl:
 
     def wait(self, seconds: float) -> None:
         self._stopping.wait(seconds)
+
+
+class BreakingOff:
+    """Inside its `with`, work that has not ended some seconds after we are to stop is broken off: a job may hang, and
+    nothing of it counts before it has ended."""
+
+    def __init__(self, control: RunControl, engine: Engine, groups: Sequence[str]) -> None:
+        self._control, self._engine, self._groups = control, engine, groups
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="breaking off", daemon=True)
+
+    def _watch(self) -> None:
+        while not self._control.is_stopping:
+            self._control.wait(STOP_POLL_SECONDS)
+            if self._left.is_set():
+                return
+        while not self._left.wait(BREAK_OFF_SECONDS):
+            for group in self._groups:
+                self._engine.cancel(group)
+
+    def __enter__(self) -> BreakingOff:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
 
 
 class HeldUpError(TransientError):

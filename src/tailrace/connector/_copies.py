@@ -34,9 +34,10 @@ class RunningCopy:
             settings.chunk_bytes_max,
             settings.tables_in_parallel,
             settings.readers_max,
+            f"tailrace {parts.home.path} copy",
         )
         self.tables = frozenset(tables)
-        self.snapshot = FullSnapshot(parts.spark, plan)
+        self.snapshot = FullSnapshot(parts.engine, plan)
         self.head_seq = head_seq
         """The log's newest transaction when the copy began: the snapshot shows it and all before."""
         self.error: BaseException | None = None

@@ -25,6 +25,7 @@ from tailrace.connector._windows import WindowCopy
 from tailrace.connector.events import Event
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.lake.door import TableVersion
+from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
@@ -33,6 +34,7 @@ from tailrace.model.text_key import text_keyed
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.snapshot.full import TableProgress
 from tailrace.snapshot.growth import Growth
+from tailrace.snapshot.windows import read_group
 from tailrace.source.door import Claim, Problem, Source
 
 RETRY_SECONDS = 2.0
@@ -68,6 +70,7 @@ class Copies:
         self._tell = tell
         self._at_once: RunningCopy | None = None
         self._windows: WindowCopy | None = None
+        self._publisher = replace(applier.publisher, group=window_groups(how.parts.home)[0])
         self._due = 0.0
         self._failures = 0
         self._retried: TransientError | None = None
@@ -189,7 +192,7 @@ class Copies:
                 at_once.append(table)
         if by_windows:
             self._begin(by_windows)
-            self._windows = self._windows or WindowCopy(how.parts, how.source, how.claim, how.settings)
+            self._windows = self._windows or WindowCopy(how.parts, how.source, how.claim, how.settings, self._publisher)
             self._windows.add({table: self._start_of(table) for table in by_windows})
         if self._windows is not None:
             under_way = self._windows.tables
@@ -311,3 +314,8 @@ def _needed_after(version: TableVersion, shown_seq: int | None) -> int:
     """The last transaction that a table which waits to join is sure to have."""
     assert version.stamp is not None
     return shown_seq or 0 if version.stamp.seq is None else version.stamp.seq
+
+
+def window_groups(home: LakeHome) -> list[str]:
+    """The jobs of copies by windows: those that publish rows, and those that read them."""
+    return [f"tailrace {home.path} windows", read_group(home.windows)]

@@ -18,10 +18,9 @@ from tailrace.connector._apply import Applier
 from tailrace.connector._copying import Copies
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import TroubleChanged
-from tailrace.errors import TransientError
+from tailrace.errors import FULL, TransientError, passing
 from tailrace.log.reader import LogReader
 from tailrace.source.door import Source
-from tailrace.spark.task_errors import FULL, passing
 
 logger = logging.getLogger(__name__)
 OVER_SECONDS = 20.0

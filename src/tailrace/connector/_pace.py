@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tailrace.connector._copying import Copies
 from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.events import Event, SnapshotProgressed, StreamProgressed, TroubleChanged
+from tailrace.engine.door import Engine
 from tailrace.errors import TailraceError
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
@@ -23,9 +24,15 @@ class Pace:
     """What a connector tells of its progress. One thread."""
 
     def __init__(
-        self, settings: ConnectorSettings, source: Source, capture: CaptureProcess, tell: Callable[[Event], None]
+        self,
+        settings: ConnectorSettings,
+        source: Source,
+        capture: CaptureProcess,
+        engine: Engine,
+        tell: Callable[[Event], None],
     ) -> None:
         self._settings = settings
+        self._engine = engine
         self._source = source
         self._capture = capture
         self._tell = tell
@@ -84,7 +91,7 @@ class Pace:
             lag_seconds = max(lag_seconds, time.monotonic() - self._heard)
         lag_bytes = self._source.lag_bytes(head.ordinal)
         text = self._source.format(cut.position)
-        self._tell(StreamProgressed(cut, text, head.seq, rate, lag_bytes, lag_seconds))
+        self._tell(StreamProgressed(cut, text, head.seq, rate, lag_bytes, lag_seconds, self._engine.done))
 
 
 def due_after(begun: float, ended: float, every_seconds: float, *, is_behind: bool) -> float:

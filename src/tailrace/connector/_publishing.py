@@ -1,18 +1,21 @@
-"""One table's part of a batch: read its changes, compact them, publish them in one version."""
+"""A lake table that follows the log: what is planned for its part of a batch, and the version that comes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
-from tailrace.changes.decoding import changes_here
-from tailrace.changes.shape import TableShape, require_same
-from tailrace.changes.tail import Tail, parts_made, parts_told, touched_shape
+from tailrace.changes.decoding import Changes
+from tailrace.changes.folding import Folded, Writers
+from tailrace.changes.shape import require_same
+from tailrace.changes.tail import parts_made, parts_told, shape_between
+from tailrace.connector._batch import ATTEMPTS, Batch, Fold, TablePart
 from tailrace.connector._trouble import Trouble
 from tailrace.errors import ResyncError
 from tailrace.failpoint import failpoint
-from tailrace.lake.door import ConflictError, LakeTable, TableVersion
+from tailrace.lake.door import ConflictError, Draft, LakeTable, Rewrite, TableVersion
 from tailrace.lake.left import LeftTable
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
@@ -21,16 +24,11 @@ from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.following import typed_like
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
+from tailrace.settings import TaskSizes
 from tailrace.source.door import Definition
-from tailrace.spark.compaction import ExecutorTail
-from tailrace.spark.session import LazySession
 
-ATTEMPTS = 5
-DRIVER_BYTES_MAX = 160 << 20
-"""Up to this much of the log is published right here, without Spark: a million changes are 130 MiB, and take this
-process 0.9 GB. A backlog comes in batches that are no larger; a transaction may be."""
-DRIVER_DECODED_BYTES_MAX = 3 * DRIVER_BYTES_MAX
-"""Of a log that is compressed, less may be more than this process should hold."""
+RunRewrites = Callable[[list[Rewrite]], list[Any]]
+"""Runs them in tasks."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,6 @@ class LiveTable:
     table: TableId
     relation: int
     stored: LakeTable
-    spark: LazySession
     decode: Decode
     why_copy: WhyCopy
     why_part: WhyPart
@@ -96,14 +93,37 @@ class LiveTable:
             self.stored.make_durable(self.durable)
             self.durable = self.standing.version
 
-    def apply(self, reader: LogReader, upto: int, position: SourcePosition) -> None:
-        """Publish (seq, upto] as one version, none if nothing concerns the table or it is there already; then take the
-        shape of the move, if it is time."""
-        if upto > self.seq:
-            self._advance(reader, upto, position)
-            self.seq = upto
-        if self.move is not None and self.is_to_move(reader, upto):
-            schema = self.move.schema
+    def plan(self, batch: Batch, sizes: TaskSizes) -> TablePart:
+        """Its part of a batch, and the shape to take after it if it is time."""
+        reader, upto, weight = batch.reader, batch.upto, batch.weights.get(self.relation)
+        move = self.move.schema if self.move is not None and self.is_to_move(reader, upto) else None
+        shape = None
+        if weight is not None and self.seq < upto:
+            shape = shape_between(reader, self.table, (self.seq, upto), self.decode, self.relation)
+        if shape is None or weight is None:
+            return TablePart(move=move)
+        shape = replace(shape, target=self._typed(shape.target))
+        require_same(shape, self.definition, self.why_copy)
+        self.require_parts(reader, upto)
+        self._require_made_before(reader, upto)
+        draft = self._draft(shape.target, Stamp(batch.position, self.relation, self.copy, upto))
+        changes = Changes.of(reader, shape, (self.seq, upto), sizes.read_bytes)
+        fold = Fold(str(self.table), changes, Writers(draft.write, draft.write_alone), weight, sizes)
+        return TablePart(draft, fold, move)
+
+    def take(self, part: TablePart, folded: Folded, upto: int, rewrite: RunRewrites) -> None:
+        """Make one version of what tasks have written, if they have written any; then take the shape of the move."""
+        if part.draft is not None and not folded.is_nothing:
+            self._require_standing()
+            parts = list(folded.parts)
+            if not folded.is_truncated:
+                parts += rewrite(part.draft.rest(parts))
+            self._commit(part.draft, parts, replaces_all=folded.is_truncated)
+            self.is_untidy = True
+            failpoint("publish.table")
+        self.seq = max(self.seq, upto)
+        if part.move is not None:
+            schema = part.move
             self._tried(lambda: self._evolve(schema))
             self.definition, self.move = schema.definition, None
 
@@ -112,18 +132,6 @@ class LiveTable:
         if self.move is None or self.move.position.ordinal > reader.head.ordinal:
             return False
         return reader.seq_at(self.move.position.ordinal) <= upto
-
-    def _advance(self, reader: LogReader, upto: int, position: SourcePosition) -> None:
-        between = (self.seq, upto)
-        shape = touched_shape(reader, self.table, between, self.decode, self.relation)
-        if shape is not None:
-            shape = replace(shape, target=self._typed(shape.target))
-            require_same(shape, self.definition, self.why_copy)
-            self.require_parts(reader, upto)
-            self._require_made_before(reader, upto)
-            stamp = Stamp(position, self.relation, self.copy, upto)
-            self._tried(lambda: self._publish(reader, upto, shape, stamp))
-            failpoint("publish.table")
 
     def require_parts(self, reader: LogReader, upto: int) -> None:
         """`ResyncError` if rows up to a transaction came from a part of the table that the last look at it, which was
@@ -167,25 +175,12 @@ class LiveTable:
         if found is None or found.stamp is None or not found.stamp.is_of(self.standing):
             raise ResyncError.of(self.table, "its lake table is not the one that was published")
 
-    def _publish(self, reader: LogReader, upto: int, shape: TableShape, stamp: Stamp) -> None:
-        self._require_standing()
-        tail = self._tail(reader, upto, shape)
-        if isinstance(tail, Tail) and not tail.truncated and not tail.states.num_rows:
-            return
-        self._fold(tail, shape.target, stamp)
-        self.is_untidy = True
+    def _draft(self, schema: TableSchema, stamp: Stamp) -> Draft:
+        return self.stored.publish(schema, stamp, is_growing=self.lacks_rows and bool(schema.key))
 
-    def _fold(self, tail: Tail | ExecutorTail, schema: TableSchema, stamp: Stamp) -> None:
-        is_growing = self.lacks_rows and bool(schema.key)
-        draft = self.stored.publish(schema, stamp, replaces_all=tail.truncated, is_growing=is_growing)
-        self.standing, self.stamp = named(draft.commit(tail.folded(draft.write)), stamp), stamp
-
-    def _tail(self, reader: LogReader, upto: int, shape: TableShape) -> Tail | ExecutorTail:
-        if reader.bytes_between(self.seq, upto) <= DRIVER_BYTES_MAX:
-            changes = changes_here(reader, self.seq, upto, shape, DRIVER_DECODED_BYTES_MAX)
-            if changes is not None:
-                return Tail(shape, changes)
-        return ExecutorTail(self.spark.get(), reader, shape, self.seq, upto)
+    def _commit(self, draft: Draft, parts: list[Any], *, replaces_all: bool) -> None:
+        version = draft.commit(parts, replaces_all=replaces_all)
+        self.standing, self.stamp = named(version, draft.stamp), draft.stamp
 
     def left(self, cut: PublishedCut) -> LeftTable | None:
         """How a run that ends leaves it; None unless the newest cut has it as it is."""
@@ -196,14 +191,15 @@ class LiveTable:
             return self.found
         return LeftTable.of(self.stored, now, is_untidy=self.is_untidy)
 
-    def maintain(self) -> None:
+    def maintain(self, rewrite: RunRewrites) -> None:
         """One step of the table's upkeep. Beside another writer it is left for the next time. The next cut names the
         version that it makes."""
         self.is_untidy = False
         with suppress(ConflictError):
-            version = self.stored.maintain()
-            if version is not None:
-                self.standing = replace(self.standing, version=version)
+            merging = self.stored.maintain()
+            if merging is not None:
+                (part,) = rewrite([merging.rewrite])
+                self.standing = replace(self.standing, version=merging.commit(part))
                 self.is_untidy = True
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from tailrace.connector._growing import GrowingTable, Unseen
+from tailrace.connector._growing import GrowingTable
 from tailrace.connector.messages import owned
 from tailrace.errors import TailraceError, TransientError
 from tailrace.log.reader import LogReader
@@ -31,6 +31,10 @@ LOG_SECONDS = 0.02
 STUCK_SECONDS = 15.0
 
 T = TypeVar("T")
+
+
+class GivenUpError(TransientError):
+    """A table could not be read for so long that a run which is to end by itself ends."""
 
 
 @dataclass
@@ -81,17 +85,16 @@ class ReadTable:
         how = growth.order, growth.condition, self.grown.text_key
         return Wanted(self.grown.table, between, self.grown.definition, again, *how)
 
-    def add(self, reader: LogReader, window: TableWindow, unseen: Unseen, upto: int, position: SourcePosition) -> None:
-        self.grown.add(reader, window, unseen, upto, position)
+    def added(self, window: TableWindow) -> None:
+        """The lake has what was read."""
         if window.again is not None:
             # Not before: until then its growth wants these keys, and they would be read twice.
             self.is_again_read = False
         self.stamped_at = time.monotonic()
         self.rests, self.problem = 0, None
 
-    def follow(self, reader: LogReader, upto: int, position: SourcePosition, *, at_once: bool = False) -> None:
-        """Bring it to transaction `upto`, without more rows. Its stamp says so at once, or after a while."""
-        self.grown.apply(reader, upto, position)
+    def restamp(self, upto: int, position: SourcePosition, *, at_once: bool = False) -> None:
+        """It has been brought to transaction `upto`, without more rows. Its stamp says so at once, or after a while."""
         if self.grown.seq == upto and (at_once or self.is_to_stamp):
             self.grown.restamp(position)
             self.stamped_at = time.monotonic()

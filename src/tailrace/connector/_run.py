@@ -23,8 +23,8 @@ from tailrace.connector import capture, events
 from tailrace.connector._apply import Applier, LakeParts
 from tailrace.connector._book import TableBook
 from tailrace.connector._choosing import Chooser
-from tailrace.connector._control import RunControl, StopRequest
-from tailrace.connector._copying import Copies, HowToCopy
+from tailrace.connector._control import BreakingOff, RunControl, StopRequest
+from tailrace.connector._copying import Copies, HowToCopy, window_groups
 from tailrace.connector._decisions import became_live, decide_without_log, failed, is_live, resynced
 from tailrace.connector._edits import take_up
 from tailrace.connector._look import TableLook
@@ -36,12 +36,15 @@ from tailrace.connector._preflight import require_ready
 from tailrace.connector._rechecks import Rechecks
 from tailrace.connector._requests import take_requests
 from tailrace.connector._signals import SignalDesk
-from tailrace.connector._spark import lazy_spark, start_early
 from tailrace.connector._upkeep import Upkeep
 from tailrace.connector._vouching import Vouching
 from tailrace.connector.capture import CaptureProcess
+from tailrace.connector.engine import engine_of
 from tailrace.connector.events import ConnectorState, Event
 from tailrace.connector.messages import messages_to
+from tailrace.engine.door import Engine
+from tailrace.engine.spark.cluster import is_cluster
+from tailrace.engine.spark.session import require_startable
 from tailrace.errors import GapError, MovedError, ResyncError, TailraceError, TransientError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
@@ -54,13 +57,9 @@ from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Definition, Source
 from tailrace.source.kinds import path_of
-from tailrace.spark.cluster import is_cluster
-from tailrace.spark.session import LazySession, require_startable
 
-CONSUMER = "lake"
 POLL_SECONDS = 0.05
 RETRY_SECONDS = 2.0
-RETRY_SECONDS_MAX = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -74,13 +73,13 @@ class Run:
         source: Source,
         control: RunControl,
         tell: Callable[[Event], None],
-        spark: SparkSession | LazySession | None,
+        engine: SparkSession | Engine | None,
     ) -> None:
         self._settings = settings
         self._source = source.watermarked(settings.watermarking)
         self._control = control
         self._tell = tell
-        self._given_spark = spark
+        self._given_engine = engine
         self._rechecks = Rechecks(settings.snapshot_mode)
         self._patience = Patience(is_short=settings.once)
 
@@ -102,7 +101,6 @@ class Run:
         self._look_due = 0.0
         self._told_state: ConnectorState | None = None
         self._publish_due = -math.inf
-        self._acknowledged = 0
         with ExitStack() as stack, suppress(StopRequest):
             try:
                 self._open(stack)
@@ -119,10 +117,10 @@ class Run:
     def _open(self, stack: ExitStack) -> None:
         """Everything up to the first batch, the cheap and likely to fail first."""
         settings, source = self._settings, self._source
-        if is_cluster(settings.spark.master) and not isinstance(self._given_spark, SparkSession):
-            require_startable(settings.spark)
         format_named(settings.format)
         is_new = LakeHome.is_new(settings.lake)
+        if self._given_engine is None and (is_new or is_cluster(settings.spark.master)):
+            require_startable(settings.spark)
         if is_new:
             require_ready(source, settings)
         identity = source.identify()
@@ -142,24 +140,23 @@ class Run:
         self._source = source = source.claimed(record.claim)
         self._left = home.left.take()
         chooser = Chooser(settings, source, home)
-        spark = stack.enter_context(lazy_spark(settings, home, self._given_spark, self._tell))
-        start_early(spark, chooser, self._book.records)
+        self._engine = stack.enter_context(engine_of(settings, home, self._given_engine, self._tell))
+        if is_new or self._book.of_state(*COPYING):
+            # Rows will be copied: Spark starts beside the preparation of the source.
+            self._engine.start_soon()
         self._desk = SignalDesk(home, settings, source.decode)
         stack.callback(self._desk.close)
         self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
         record = self._look_first(replace(record, identity=dict(identity)), chooser)
         self._capture = stack.enter_context(CaptureProcess(order_of(source, record, home.log, settings)))
-        self._pace = Pace(settings, source, self._capture, self._tell)
+        self._pace = Pace(settings, source, self._capture, self._engine, self._tell)
         self._catching_up = CatchingUp(source, self._capture)
-        self._parts = LakeParts(spark, home, format_named(record.format), type(source))
-        while not (home.log / "head").exists():
-            self._capture.check()
-            self._patience.bear(self._pace.tell_trouble(None))
-            self._control.check()
-            self._control.wait(POLL_SECONDS)
-        self._reader = LogReader(home.log)
-        self._applier = Applier(self._parts, settings.tables_in_parallel, self)
+        self._parts = LakeParts(self._engine, home, format_named(record.format), type(source))
+        self._reader = self._first_log(home)
+        self._applier = Applier(self._parts, settings, self)
         stack.callback(self._applier.close)
+        groups = [self._applier.publisher.group, *window_groups(home)]
+        stack.enter_context(BreakingOff(self._control, self._engine, groups))
         how = HowToCopy(self._parts, source, record.claim, settings)
         self._copies = Copies(how, self._book, self._look, self._applier, self._tell)
         stack.callback(self._copies.cancel)
@@ -168,6 +165,15 @@ class Run:
         self._find_live()
         self._vouching.begin(source, *self._look.found)
         self._tell_state()
+
+    def _first_log(self, home: LakeHome) -> LogReader:
+        """Once capture has begun one."""
+        while not (home.log / "head").exists():
+            self._capture.check()
+            self._patience.bear(self._pace.tell_trouble(None))
+            self._control.check()
+            self._control.wait(POLL_SECONDS)
+        return LogReader(home.log)
 
     def _claim(self, home: LakeHome, identity: dict[str, str]) -> SourceRecord:
         record = home.source()
@@ -220,6 +226,8 @@ class Run:
 
     def _leave_in_order(self) -> None:
         """Write down what the next start would find."""
+        if self._engine.done.jobs:
+            self._tell(events.SparkWorked(self._engine.done))
         with suppress(OSError):
             self._home.left.write(Left(self._applier.left(), *self._look.left()))
 
@@ -331,7 +339,12 @@ class Run:
 
     def _publish(self) -> None:
         head = self._reader.refresh()
-        if self._applier.is_level(head.seq, head.ordinal) or not self._is_due_to_publish():
+        if self._applier.is_level(head.seq, head.ordinal):
+            return
+        if self._applier.has_changes(self._reader):
+            # It may be due only later: Spark starts meanwhile.
+            self._engine.start_soon()
+        if not self._is_due_to_publish():
             return
         begun = time.monotonic()
         upto = self._applier.next_seq(self._reader, self._settings.batch_bytes_max)
@@ -371,20 +384,11 @@ class Run:
         self._book.follow(table, definition, version)
 
     def _acknowledge(self) -> None:
-        """Let the log delete what no table and no live read needs any more."""
+        """Let the log delete what no table, no copy and no signal needs any more."""
         needed = self._copies.needed_after()
         if self._desk.seq is not None:
             needed.append(self._desk.seq)
-        cut, seq = self._applier.cut, self._applier.seq
-        if seq is not None:
-            needed.append(min(seq, cut.seq if cut else 0))
-        # A copy by windows may have looked at the log after us.
-        lowest = min([self._reader.refresh().seq, *needed])
-        if lowest > self._acknowledged:
-            with suppress(OSError):
-                # A disk that is full: nothing is deleted until it can be said.
-                self._reader.acknowledge(CONSUMER, lowest)
-                self._acknowledged = lowest
+        self._applier.acknowledge(self._reader, needed)
 
     def _is_all_told(self) -> bool:
         """With `once`: signals hear what became of their tables. False if another one has asked for a copy."""

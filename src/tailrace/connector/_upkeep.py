@@ -11,8 +11,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
+from tailrace.connector._batch import Publisher
 from tailrace.connector._publishing import LiveTable
 from tailrace.lake.home import LakeHome
 from tailrace.lake.maintenance import Maintenance
@@ -29,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 class Tables(Protocol):
     """Who has the live tables."""
+
+    publisher: Publisher
 
     @property
     def tables(self) -> dict[TableId, LiveTable]: ...
@@ -80,7 +84,7 @@ class Upkeep:
         if table is None:
             return False
         try:
-            table.maintain()
+            table.maintain(partial(self._live.publisher.rewritten, table.table))
         except Exception:
             table.is_untidy = False
             logger.exception("upkeep failed", extra={"table": str(table.table)})

@@ -13,25 +13,28 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
+from tailrace.connector._adding import Adding, durably
 from tailrace.connector._apply import LakeParts
+from tailrace.connector._batch import Batch, Publisher
 from tailrace.connector._beginning import Beginning, Begun, Start, begin, resume, unseen, was_stopped
 from tailrace.connector._growing import Unseen
 from tailrace.connector._reading import (
     PATIENCE_SECONDS,
     RETRY_SECONDS,
     RETRY_SECONDS_MAX,
+    GivenUpError,
     ReadGroup,
     ReadTable,
     await_log,
     beside,
 )
 from tailrace.connector.messages import owned
-from tailrace.errors import DamageError, DefiniteError, TailraceError, TransientError
+from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import TableVersion
 from tailrace.log.reader import LogReader
@@ -39,9 +42,8 @@ from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
 from tailrace.snapshot.full import CancelledError, TableProgress
 from tailrace.snapshot.growth import Growth
-from tailrace.snapshot.windows import WindowReader
+from tailrace.snapshot.windows import WindowReader, WindowSizes
 from tailrace.source.door import Claim, Problem, Source, View
-from tailrace.spark.task_errors import is_spark_gone, unexpected
 
 CANCEL_SECONDS = 10.0
 PAUSED_SECONDS = 1.0
@@ -49,20 +51,18 @@ PAUSED_SECONDS = 1.0
 logger = logging.getLogger(__name__)
 
 
-class _GivenUpError(TransientError):
-    """A table could not be read for so long that a run which is to end by itself ends."""
-
-
 class WindowCopy:
     """Copies of some tables, under way. The thread that made it may ask and tell; one more does the work."""
 
-    def __init__(self, parts: LakeParts, source: Source, claim: Claim, settings: ConnectorSettings) -> None:
+    def __init__(
+        self, parts: LakeParts, source: Source, claim: Claim, settings: ConnectorSettings, publisher: Publisher
+    ) -> None:
         self._parts = parts
         self._source = source
+        self._adding = Adding(publisher)
         self._beginning = Beginning(parts, source, claim)
-        self._windows = WindowReader(
-            source, claim, parts.spark, parts.home.windows, settings.readers_max, settings.window_rows
-        )
+        sizes = WindowSizes(settings.readers_max, settings.sizes.window_bytes, settings.window_rows)
+        self._windows = WindowReader(source, claim, parts.engine, parts.home.windows, sizes)
         self._once = settings.once
         self._lock = threading.Lock()
         self._new: dict[TableId, Start] = {}
@@ -72,8 +72,7 @@ class WindowCopy:
         self._tables: dict[TableId, ReadTable] = {}
         self._paused: set[TableId] = set()
         self._cut_short: set[TableId] = set()
-        self._is_ending = False
-        self._stopping = threading.Event()
+        self._is_ending, self._stopping = False, threading.Event()
         self._settled: int | None = None
         """Every transaction up to this one shows in every state from now on."""
         self._landed: dict[TableId, TableVersion] = {}
@@ -172,7 +171,7 @@ class WindowCopy:
             except TransientError as error:
                 failures = 1 if self.trouble is None else failures + 1
                 since = time.monotonic() if self.trouble is None else since
-                if isinstance(error, _GivenUpError) or (self._once and time.monotonic() - since > PATIENCE_SECONDS):
+                if isinstance(error, GivenUpError) or (self._once and time.monotonic() - since > PATIENCE_SECONDS):
                     self.error = error
                     return
                 seconds = min(RETRY_SECONDS * 2**failures, RETRY_SECONDS_MAX)
@@ -299,9 +298,8 @@ class WindowCopy:
             found = next((each for table, (each, _) in chosen.items() if str(table) == error.table), None)
             if found is None:
                 raise
+            # A table that was rewritten while it was read must not hold up the others.
             if isinstance(error, TransientError):
-                # A table that was rewritten while it was read must not hold up the others.
-                logger.warning("window read again", extra={"table": str(error.table), "reason": error.message})
                 self._rest(found, error)
             else:
                 self._fail(found, error)
@@ -314,10 +312,11 @@ class WindowCopy:
         return ReadGroup(group, chosen)
 
     def _rest(self, each: ReadTable, error: TransientError) -> None:
+        logger.warning("window read again", extra={"table": str(each.grown.table), "reason": error.message})
         with self._lock:
             each.rest(error)
         if self._once and time.monotonic() - each.rests_since > PATIENCE_SECONDS:
-            raise _GivenUpError(error.message, error.hint, error.table)
+            raise GivenUpError(error.message, error.hint, error.table)
 
     def _grow(self, reader: LogReader, read: ReadGroup) -> None:
         """Put a group into the lake. A table that fails is given up, or begins again where the lake has it: the group
@@ -327,55 +326,56 @@ class WindowCopy:
         upto = reader.seq_at(group.position.ordinal)
         missed = Unseen(self._unseen(reader, group.point.view, upto), group.point.is_exact)
         failpoint("window.read")
-        for table, error in group.failed.items():
-            self._fail(read.tables[table][0], error)
-        for table, window in group.tables.items():
-            each, beginnings = read.tables[table]
-            if self._tables.get(table) is each and each.beginnings == beginnings:
-                # Not where `upto` committed: no transaction of the log has what was done before changes were sent.
-                self._tried(each, partial(each.add, reader, window, missed, upto, group.position))
-        for each in (each for each in list(self._tables.values()) if each.is_to_stamp):
-            # Its turn has not come yet. What is read of it meanwhile is read under a later state than this group.
-            self._tried(each, partial(each.follow, reader, upto, reader.position_of(upto)))
+        for table, reason in group.failed.items():
+            self._fail(read.tables[table][0], reason)
+        chosen = {
+            table: (each, group.tables[table])
+            for table, (each, beginnings) in read.tables.items()
+            if table in group.tables and self._tables.get(table) is each and each.beginnings == beginnings
+        }
+        # Not where `upto` committed: no transaction of the log has what was done before changes were sent.
+        batch = Batch.read(reader, upto, group.position, [each.grown for each, _ in chosen.values()])
+        windows = {table: (each.grown, window) for table, (each, window) in chosen.items()}
+        for table, error in self._adding.add(batch, windows, missed).items():
+            each, window = chosen[table]
+            if self._settled_with(each, error):
+                each.added(window)
+        # Their turn has not come yet. What is read of them meanwhile is read under a later state than this group.
+        self._stamp(reader, upto, [each for each in list(self._tables.values()) if each.is_to_stamp])
         self._settled = missed.settled(upto)
 
     def _follow(self, reader: LogReader, *, at_once: bool = False) -> None:
         """Without anything to read, the log need not keep what the tables can have."""
-        upto = self._settle(reader)
-        position = reader.position_of(upto)
-        for each in list(self._tables.values()):
-            self._tried(each, partial(each.follow, reader, upto, position, at_once=at_once))
+        self._stamp(reader, self._settle(reader), list(self._tables.values()), at_once=at_once)
 
-    def _tried(self, each: ReadTable, work: Callable[[], None]) -> None:
-        """One table's part; what it fails with is its own."""
+    def _stamp(self, reader: LogReader, upto: int, tables: Sequence[ReadTable], *, at_once: bool = False) -> None:
+        """Bring tables to a transaction, without more rows."""
+        if not tables:
+            return
         self._check()
-        table = each.grown.table
-        try:
-            work()
-            each.grown.make_durable()
-        except TransientError as error:
-            self._begin_again(each, error)
-        except Exception as error:
-            if is_spark_gone(error) or isinstance(error, DamageError):
-                raise
-            if isinstance(error, TailraceError):
-                self._fail(each, error)
-                return
-            if isinstance(error, OSError):
-                # A disk that is full, most likely.
-                self._begin_again(each, TransientError(f"{table}: {error}", table=str(table)))
-                return
-            logger.exception("window failed", extra={"table": str(table)})
-            self._fail(each, unexpected(error, str(table)))
-        else:
-            self.brought[table] = each.grown.growth
+        growing = [each.grown for each in tables]
+        batch = Batch.read(reader, upto, reader.position_of(upto), growing)
+        errors = self._adding.publisher.bring(growing, batch)
+        for each in tables:
+            restamp = partial(each.restamp, upto, batch.position, at_once=at_once)
+            self._settled_with(each, errors[each.grown.table] or durably(each.grown, restamp))
+
+    def _settled_with(self, each: ReadTable, error: TailraceError | None) -> bool:
+        """What becomes of a table whose part was done, or failed: an error is the table's own."""
+        if error is None:
+            self.brought[each.grown.table] = each.grown.growth
             self._land(each)
+        elif isinstance(error, TransientError):
+            self._begin_again(each, error)
+        else:
+            logger.warning("window failed", extra={"table": str(each.grown.table), "reason": error.message})
+            self._fail(each, error)
+        return error is None
 
     def _begin_again(self, each: ReadTable, error: TransientError) -> None:
         """From where the lake has it, after a while: what was in the way may last, and is no reason to give up."""
         with self._lock:
             each.begin_again()
-        logger.warning("window read again", extra={"table": str(each.grown.table), "reason": error.message})
         self._rest(each, error)
 
     def _fail(self, each: ReadTable, error: TailraceError) -> None:

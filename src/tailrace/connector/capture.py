@@ -28,11 +28,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import pyarrow as pa
-
 from tailrace.connector._forks import FORKS
 from tailrace.errors import DefiniteError, GapError, MovedError, TailraceError
-from tailrace.log.writer import LogOptions, LogWriter
+from tailrace.log.writer import LogOptions, LogWriter, give_memory_back
 from tailrace.source.control import CaptureControl
 from tailrace.source.door import Claim
 from tailrace.source.kinds import load
@@ -173,7 +171,7 @@ class CaptureProcess:
 def use_little_memory() -> None:
     """For a process that only captures."""
     # Arrow's own pool keeps what it has freed, some 30 MB of what passes through here.
-    pa.set_memory_pool(pa.system_memory_pool())
+    give_memory_back()
     sys.meta_path.insert(0, _NoPandas())
 
 

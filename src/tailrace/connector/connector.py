@@ -26,6 +26,7 @@ from tailrace.connector.events import (
     log_event,
 )
 from tailrace.connector.messages import own
+from tailrace.engine.door import Engine
 from tailrace.errors import TailraceError
 from tailrace.hidden import masked
 from tailrace.lake.files import write_json
@@ -35,7 +36,6 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Source
-from tailrace.spark.session import LazySession
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,9 @@ class Connector:
     A run survives any crash: the same connector started again continues. One that has ended can be started again.
     """
 
-    def __init__(
-        self, settings: ConnectorSettings, source: Source, spark: SparkSession | LazySession | None = None
-    ) -> None:
-        """Uses `spark`, or the session that this process has, and leaves it running; else starts one and stops it. A
-        lazy one is started when a connector first needs it."""
+    def __init__(self, settings: ConnectorSettings, source: Source, spark: SparkSession | Engine | None = None) -> None:
+        """Works in `spark`, or the session that this process has, and leaves it running; else starts one and stops it.
+        An engine may be several connectors'."""
         self._settings = settings
         self._source = source
         self._spark = spark

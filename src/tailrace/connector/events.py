@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from tailrace.engine.door import NO_WORK, WorkDone
 from tailrace.model.cut import PublishedCut
 from tailrace.model.notification import Notification
 from tailrace.model.table import TableId
@@ -50,9 +51,23 @@ class SourcePrepared:
 
 @dataclass(frozen=True)
 class SparkStarting:
-    """Some work is large enough for Spark, which takes a while to start."""
+    """There are rows to move, and Spark takes a while to start."""
 
     master: str
+
+
+@dataclass(frozen=True)
+class SparkShown:
+    """Spark has started and shows its own page there."""
+
+    address: str
+
+
+@dataclass(frozen=True)
+class SparkWorked:
+    """What Spark did in a run that ends."""
+
+    work: WorkDone
 
 
 @dataclass(frozen=True)
@@ -111,12 +126,16 @@ class StreamProgressed:
     """What the source has written and our log does not have yet."""
     lag_seconds: float
     """Age of the oldest transaction that is not yet published; 0 when all are."""
+    work: WorkDone = NO_WORK
+    """What Spark has done in this run."""
 
 
 Event = (
     StateChanged
     | SourcePrepared
     | SparkStarting
+    | SparkShown
+    | SparkWorked
     | TableChanged
     | SnapshotProgressed
     | TablesLanded

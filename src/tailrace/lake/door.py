@@ -81,20 +81,52 @@ WritePart = Callable[[Iterable[pa.RecordBatch]], Part]
 """Writes one part, in this process or on an executor. Nothing of it counts before the commit."""
 
 
+Rewrite = Callable[[], Part]
+"""Writes rows of the table again, in a task. Nothing of it counts before the commit."""
+
+
 class Draft(Protocol):
     """A version in the making. Dropping it leaves the table as it was."""
 
     @property
-    def write(self) -> WritePart: ...
+    def stamp(self) -> Stamp:
+        """What the version will carry."""
+        ...
+
+    @property
+    def write(self) -> WritePart:
+        """Lays what it is given over the table's rows."""
+        ...
+
+    @property
+    def write_alone(self) -> WritePart:
+        """What it is given is the table's whole content from now on, and takes no column from an old row."""
+        ...
+
+    def rest(self, parts: Iterable[Part]) -> list[Rewrite]:
+        """What is left to be done in tasks before the commit; most often nothing. Its parts are committed too."""
+        ...
 
     def again(self, parts: Iterable[Part]) -> pa.Table | None:
         """The keys of a growing table whose rows have to be read again at the source, because the parts could not
         complete them; None if there are none. Asked before the commit, so that its stamp can have them."""
         ...
 
-    def commit(self, parts: Iterable[Part], stamp: Stamp | None = None) -> int:
+    def commit(self, parts: Iterable[Part], stamp: Stamp | None = None, *, replaces_all: bool = False) -> int:
         """Make the parts one version, also without any; returns its number. With `stamp`, it carries that one and not
-        the one that the draft was begun with."""
+        the one that the draft was begun with. With `replaces_all`, no row of before is left: the parts were written by
+        `write_alone`."""
+        ...
+
+
+class Merging(Protocol):
+    """Files of a table that are to become fewer. No row changes."""
+
+    @property
+    def rewrite(self) -> Rewrite: ...
+
+    def commit(self, part: Part) -> int:
+        """Returns the version made."""
         ...
 
 
@@ -142,7 +174,6 @@ class LakeTable(Protocol):
         schema: TableSchema,
         stamp: Stamp,
         *,
-        replaces_all: bool = False,
         is_growing: bool = False,
         tells_all: bool = False,
     ) -> Draft:
@@ -157,8 +188,6 @@ class LakeTable(Protocol):
 
         Where rows have `EXACT`, the table has it too, in a column that `columns` tells from the others. A state that
         takes a column from an old row takes from there what that column could not hold.
-
-        With `replaces_all` the states are the whole content from now on, and none may take a column from an old row.
 
         With `is_growing` the table, which has a key, does not have all its rows yet. A key may be there or not: a whole
         state is its row from now on, a delete that finds none does nothing, and one that takes columns from a row that
@@ -176,9 +205,9 @@ class LakeTable(Protocol):
         keep their shape. Returns the newest version."""
         ...
 
-    def maintain(self) -> int | None:
-        """One step towards good order, if any is due: cheap, and often. No row changes, and no older version suffers.
-        A version that it makes has the stamp of the one before. Returns the version made, if one was."""
+    def maintain(self) -> Merging | None:
+        """One step towards good order, if any is due: cheap, and often. Returns what is left of it for a task, if
+        anything is. No older version suffers. A version that it makes has the stamp of the one before."""
         ...
 
     def prune(self, wanted: Wanted) -> Pruned:

@@ -16,10 +16,15 @@ def register(name: str, path: str) -> None:
     _FORMATS[name] = path
 
 
-def format_named(name: str) -> LakeFormat:
-    """The format of this name."""
+def path_of(name: str) -> str:
+    """Where a format is: `module:Class`, for `register` in another process."""
     if name not in _FORMATS:
         raise DefiniteError(f"unknown lake format {name!r}", f"known are {', '.join(sorted(_FORMATS))}")
-    module, _, cls = _FORMATS[name].partition(":")
+    return _FORMATS[name]
+
+
+def format_named(name: str) -> LakeFormat:
+    """The format of this name."""
+    module, _, cls = path_of(name).partition(":")
     found: LakeFormat = getattr(import_module(module), cls)()
     return found

@@ -157,6 +157,24 @@ class LogReader:
                 return int(rows["seq"][found[0]])
         return None
 
+    def weights(self, starts: Mapping[int, int], upto: int) -> dict[int, int]:
+        """About how much of the log is each table's, by its number: of transactions after that of its start. Tables
+        that they do not touch are left out. A transaction that touches several is shared out evenly."""
+        found: dict[int, float] = {}
+        wanted = np.array(sorted(starts), np.uint64)
+        after = np.array([starts[int(each)] for each in wanted], np.int64)
+        for rows, lists in self.portions(min(starts.values(), default=upto), upto):
+            owners, is_aborted = list_owners(rows)
+            owner, relation = owners[~is_aborted], lists[~is_aborted]
+            place = np.minimum(wanted.searchsorted(relation), len(wanted) - 1)
+            chosen = (wanted[place] == relation) & (rows["seq"][owner] > after[place])
+            shares = (rows["bytes"] / np.maximum(1, rows["relations"]))[owner[chosen]]
+            totals = np.bincount(place[chosen], weights=shares, minlength=len(wanted))
+            counts = np.bincount(place[chosen], minlength=len(wanted))
+            for number in np.flatnonzero(counts).tolist():
+                found[int(wanted[number])] = found.get(int(wanted[number]), 0.0) + float(totals[number])
+        return {relation: int(weight) for relation, weight in found.items()}
+
     def bytes_between(self, after: int, upto: int) -> int:
         """About how much these transactions weigh in the log."""
         return sum(int(rows["bytes"].sum()) for rows, _ in self.portions(after, upto))

@@ -385,3 +385,8 @@ class LogWriter:
     def _notify(self, what: str, path: Path) -> None:
         for listener in self._listeners:
             listener(SegmentEvent(what, path))
+
+
+def give_memory_back() -> None:
+    """For a process that does nothing but write: what it no longer needs is the machine's again."""
+    pa.set_memory_pool(pa.system_memory_pool())

@@ -7,7 +7,7 @@ deleted row had, and the other one stays.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,33 @@ from tailrace.model.nested import as_binary, is_nested
 REPEATED_AT_ONCE = 64 << 10
 
 
-def row_codes(columns: Sequence[Any]) -> tuple[Any, int]:
-    """A number for each row of some columns, equal exactly where the rows are, and how many there are."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        encoded = exact(column).dictionary_encode(null_encoding="encode")
-        part = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        # Renumbering after each column keeps the product of two counts within 64 bits.
-        codes = np.unique(codes * (len(encoded.dictionary) + 1) + part, return_inverse=True)[1]
-    return codes, int(codes.max()) + 1 if len(codes) else 0
+def row_codes(columns: Iterable[Any]) -> tuple[Any, int]:
+    """A number for each row of some columns, equal exactly where the rows are, and how many there are. A column is an
+    array or a chunked one; one at a time is looked at."""
+    codes, count = np.zeros(0, np.int64), 0
+    for index, column in enumerate(columns):
+        part, different = _numbers(column)
+        if index:
+            # Renumbering after each column keeps the product of two counts within 64 bits.
+            part = np.unique(codes * different + part, return_inverse=True)[1]
+            different = int(part.max()) + 1 if len(part) else 0
+        codes, count = part, different
+    return codes, count
+
+
+def _numbers(column: Any) -> tuple[Any, int]:
+    """A number for each value, without gaps, and how many there are."""
+    if isinstance(column, pa.ChunkedArray) and len(column) and not is_nested(column.type):
+        # Chunk by chunk: text is not copied into one piece.
+        chunks = [exact(chunk) for chunk in column.chunks if len(chunk)]
+        encoded = pa.chunked_array(chunks).dictionary_encode(null_encoding="encode")
+        parts = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
+        return np.concatenate(parts).astype(np.int64), len(encoded.chunk(0).dictionary)
+    if isinstance(column, pa.ChunkedArray):
+        # Arrays have numbers that mean nothing in another chunk.
+        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+    encoded = exact(column).dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 
 
 def exact(values: Any) -> Any:

@@ -161,11 +161,18 @@ def cut_as_it_lies(session: Any, lake: str | Path, position: SourcePosition) -> 
     have made of it since: it is what a plain reader of the table finds, and what the next publish builds on.
     """
     home, reader, source = _opened(lake)
-    seq = reader.seq_at(source.shown_up_to(position))
+    seq = seq_shown(lake, position)
     base = home.cuts.newest(lambda cut: cut.seq <= seq and cut.position <= position)
     if base is None:
         raise DefiniteError(f"the lake has no cut as old as {source.format(position)}", "wait until a sync made one")
     return _assemble(engine_of(session), home, reader, _with_other_writers(home, base), seq, is_vouched=False)
+
+
+def seq_shown(lake: str | Path, position: SourcePosition) -> int:
+    """The last transaction of the log that a snapshot of the source at `position` shows. The log must have got
+    there."""
+    _, reader, source = _opened(lake)
+    return reader.seq_at(source.shown_up_to(position))
 
 
 def _opened(lake: str | Path) -> tuple[LakeHome, LogReader, type[Source]]:

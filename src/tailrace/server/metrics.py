@@ -32,6 +32,8 @@ GAUGES = {
     "log_transactions": "The sequence number of the newest transaction in the log.",
     "log_bytes": "What the log takes on disk.",
     "disk_free_bytes": "What is free on the disk that the lake is on.",
+    "spark_jobs": "Jobs that Spark has run for the connector since its run began.",
+    "spark_tasks": "Tasks of these jobs.",
     "trouble": "1 while the connector waits for something or tries something again.",
     "tables": "Tables by state.",
     "snapshot_rows": "Rows of a table that its copy has brought so far.",
@@ -116,6 +118,8 @@ class _Families:
             self._gauge("lag_transactions", max(0, told.log_seq - told.cut.seq), name)
             self._gauge("changes_per_second", told.changes_per_second, name)
             self._gauge("log_transactions", told.log_seq, name)
+            self._gauge("spark_jobs", told.work.jobs, name)
+            self._gauge("spark_tasks", told.work.tasks, name)
             if told.lag_bytes is not None:
                 self._gauge("lag_bytes", told.lag_bytes, name)
         for each in notes.copying:

@@ -19,6 +19,8 @@ from pathlib import Path
 from tailrace.configuration.reading import Configuration, read, redacted, require_given_again, unredacted
 from tailrace.connector.connector import Connector, Status
 from tailrace.connector.drop import drop_source
+from tailrace.engine.spark.engine import SparkEngine
+from tailrace.engine.spark.session import LazySession, session
 from tailrace.errors import TailraceError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
@@ -32,7 +34,6 @@ from tailrace.server.lifecycle import Life, Phase, Removed, RestartAsked, Target
 from tailrace.server.store import Store, StoredConfig, StoredConnector
 from tailrace.settings import LOCAL_SPARK, ConnectorSettings, SparkSettings
 from tailrace.source.kinds import source_of
-from tailrace.spark.session import LazySession, session
 
 END_SECONDS = 60.0
 """How long a removal waits for a run to end."""
@@ -84,7 +85,7 @@ class Supervisor:
         start = partial(
             session, lake_format, home.spark_log, brief=False, settings=spark, lake=home.path, scratch=home.scratch
         )
-        self.spark = LazySession(start, master=spark.master)
+        self.session = LazySession(start, master=spark.master)
         """One for all connectors, started when the first of them needs it."""
         self._editing = threading.RLock()
         self._hosted: dict[str, Hosted] = {}
@@ -112,7 +113,7 @@ class Supervisor:
             each.hear(Removed())
         deadline = time.monotonic() + seconds
         late = [each.name for each in hosted if not each.wait_for_end(max(0.0, deadline - time.monotonic()))]
-        self.spark.__exit__()
+        self.session.__exit__()
         self._store.close()
         return late
 
@@ -272,7 +273,7 @@ class Supervisor:
                 pass
         settings = replace(found.settings, spark=self._acceptance.spark)
         settings.lake.parent.mkdir(0o700, parents=True, exist_ok=True)
-        return Connector(settings, source_of(found.dsn, **found.source_options), self.spark)
+        return Connector(settings, source_of(found.dsn, **found.source_options), SparkEngine(self.session))
 
     def _alter(self, stored: StoredConnector, shown: Mapping[str, str], expected: int | None) -> ConnectorView:
         """Another configuration, with secrets as they were shown where they stay."""

@@ -10,32 +10,28 @@ version is there. The others are read again under a new snapshot at a later P'. 
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
-from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
-
+from tailrace.engine.dividing import attempted, side_by_side
+from tailrace.engine.door import Engine, EngineError, Job
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
-from tailrace.lake.door import LakeTable, Part, TableVersion, WritePart
+from tailrace.lake.door import Draft, LakeTable, Part, TableVersion, WritePart
 from tailrace.lake.stamp import Stamp
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord
 from tailrace.model.text_key import text_keyed
 from tailrace.source.door import Chunk, Problem, SnapshotPoint, Source, SourceTable
-from tailrace.spark.chunks import ChunkPlan, copy_chunks, tasks_at_once
-from tailrace.spark.session import LazySession
-from tailrace.spark.sharing import at_once_max, in_threads, is_for_executors
-from tailrace.spark.task_errors import is_spark_gone, unexpected
 
 ATTEMPTS = 5
 PAUSE_SECONDS = 0.5
+SMALL_TABLES_MAX = 64
+"""Tables of one chunk that are copied by one job: what a crash or an error of Spark's sets back."""
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +91,8 @@ class SnapshotPlan:
     in_parallel: int
     readers_max: int
     """How many chunks may be read at once, of all tables together."""
+    group: str
+    """Names its jobs."""
 
     @property
     def tables_at_once(self) -> int:
@@ -104,19 +102,11 @@ class SnapshotPlan:
 class FullSnapshot:
     """One run over some tables. `run` in one thread; everything else from any."""
 
-    def __init__(self, spark: LazySession, plan: SnapshotPlan) -> None:
-        self._spark = spark
+    def __init__(self, engine: Engine, plan: SnapshotPlan) -> None:
+        self._engine = engine
         self._plan = plan
         self._described: dict[TableId, SourceTable] = {}
         self._chunks: dict[TableId, list[Chunk]] = {}
-        self._read_here: dict[TableId, int] = {}
-        """How many of a table's chunks this process has read itself."""
-        self._tasks: dict[TableId, int] = {}
-        """How many tasks read the others."""
-        self._reads_here = not is_for_executors(spark)
-        self._readers = min(plan.readers_max, at_once_max(spark) or 1)
-        self._turns, self._counts = threading.BoundedSemaphore(self._readers), threading.Lock()
-        """Of threads that read chunks here, of all tables."""
         self._cancelled = threading.Event()
         self._begun = time.monotonic()
         self.landed: dict[TableId, TableVersion] = {}
@@ -130,6 +120,7 @@ class FullSnapshot:
         """Copy all tables. A transient error when some are left that may succeed later."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
+                self._engine.await_ready()
                 with self._plan.source.snapshot(self._wait) as point:
                     self.waits_for = None
                     self._describe()
@@ -145,10 +136,8 @@ class FullSnapshot:
     def cancel(self) -> None:
         """Stop soon; `run` then raises `CancelledError`, or what stopping broke."""
         self._cancelled.set()
-        with suppress(Py4JError, ConnectionError):  # A Spark that is gone has no jobs left.
-            for table in self._plan.tables:
-                if (spark := self._spark.started) is not None:
-                    spark.sparkContext.cancelJobGroup(_group(table))
+        for group in (self._plan.group, *map(self._group, self._plan.tables)):
+            self._engine.cancel(group)
 
     def _wait(self, problem: Problem | None) -> None:
         self.waits_for = problem or self.waits_for
@@ -167,7 +156,7 @@ class FullSnapshot:
                 table, self._chunks_done(table), len(self._chunks[table]), found.rows_estimated, seconds=seconds
             )
             for table, found in list(self._described.items())
-            if table in self._read_here
+            if table in self._chunks
         ]
 
     def _describe(self) -> None:
@@ -183,93 +172,133 @@ class FullSnapshot:
             else:
                 self._described[table] = found[table]
                 self._chunks[table] = self._plan.source.chunks(found[table], self._plan.chunk_bytes_max)
-                self._read_here[table] = 0
-                self._tasks.pop(table, None)
-        if not self._reads_here and any(len(chunks) > 1 for chunks in self._chunks.values()):
-            self._spark.start_soon()
-
-    def _tasks_for(self, spark: SparkSession, chunks: int) -> int:
-        """One task a chunk, unless Spark would then run more of them at once than may read."""
-        if (tasks_at_once(spark) or math.inf) <= self._plan.readers_max:
-            return chunks
-        return min(chunks, self._plan.readers_max // self._plan.tables_at_once)
 
     def _copy_all(self, point: SnapshotPoint) -> None:
+        """Each large table by a job of its own, the largest first, and small ones together."""
         left: TransientError | None = None
+        pending = sorted(self.pending, key=lambda table: len(self._chunks[table]), reverse=True)
+        large = [table for table in pending if len(self._chunks[table]) > 1]
+        small = pending[len(large) :]
+        groups = [small[number : number + SMALL_TABLES_MAX] for number in range(0, len(small), SMALL_TABLES_MAX)]
         with ThreadPoolExecutor(self._plan.tables_at_once, thread_name_prefix="copy") as pool:
-            copies = {pool.submit(self._copy, table, point): table for table in self.pending}
-            for copy in as_completed(copies):
-                table = copies[copy]
-                try:
-                    self.landed[table] = copy.result()
-                    failpoint("snapshot.table.copied")
-                except TransientError as error:
-                    left = error
-                except DefiniteError as error:
-                    self.failed[table] = error
+            jobs = [pool.submit(self._copy_large, table, point) for table in large]
+            jobs += [pool.submit(self._copy_small, group, point) for group in groups]
+            for job in as_completed(jobs):
+                for table, outcome in job.result().items():
+                    if isinstance(outcome, TableVersion):
+                        self.landed[table] = outcome
+                        failpoint("snapshot.table.copied")
+                    elif isinstance(outcome, TransientError):
+                        left = outcome
+                    else:
+                        self.failed[table] = outcome
         if left is not None:
             raise left
 
-    def _copy(self, table: TableId, point: SnapshotPoint) -> TableVersion:
-        if self._cancelled.is_set():
-            raise CancelledError("stopped")
-        schema = self._schema(table)
-        stamp = Stamp(point.position, schema.relation, self._plan.tables[table].copy)
+    def _copy_large(self, table: TableId, point: SnapshotPoint) -> dict[TableId, TableVersion | TailraceError]:
+        def copy() -> TableVersion:
+            draft = self._draft(table, point)
+            job = Job(f"copy {table}, {len(self._chunks[table])} chunks", self._group(table))
+            read = partial(_read, self._plan.source, point, self._schema(table), draft.write)
+            return self._committed(draft, self._engine.map(job, self._chunks[table], read, self._tasks(table)))
+
+        return {table: self._attempted(table, copy)}
+
+    def _copy_small(
+        self, tables: Sequence[TableId], point: SnapshotPoint
+    ) -> dict[TableId, TableVersion | TailraceError]:
+        drafts = {table: attempted(str(table), partial(self._draft, table, point), _is_everyones) for table in tables}
+        found: dict[TableId, TableVersion | TailraceError] = {t: d.error for t, d in drafts.items() if d.error}
+        chosen = {table: each.result for table, each in drafts.items() if each.result is not None}
+        pieces = [
+            OnlyChunk(
+                str(table),
+                self._plan.source,
+                point,
+                self._chunks[table],
+                self._schema(table),
+                draft.write,
+                self._described[table].rows_estimated,
+            )
+            for table, draft in chosen.items()
+        ]
+        job = Job(f"copy {len(pieces)} small tables", self._plan.group)
         try:
-            draft = self._plan.open_table(table).copy(schema, stamp)
-            return TableVersion(draft.commit(self._parts(table, point, draft.write)), stamp)
-        except TailraceError:
-            raise
-        except Exception as error:
+            outcomes = side_by_side(self._engine, job, pieces, _is_everyones, self._plan.readers_max)
+        except Exception:
             if self._cancelled.is_set():
                 raise CancelledError("stopped") from None
-            if is_spark_gone(error):
-                raise
-            logger.exception("copy failed", extra={"table": str(table)})
-            raise unexpected(error, str(table)) from None
+            raise
+        for (table, draft), outcome in zip(chosen.items(), outcomes, strict=True):
+            if outcome.error is not None:
+                found[table] = outcome.error
+            else:
+                found[table] = self._attempted(table, partial(self._committed, draft, [outcome.result]))
+        return found
+
+    def _attempted(self, table: TableId, work: Callable[[], TableVersion]) -> TableVersion | TailraceError:
+        if self._cancelled.is_set():
+            raise CancelledError("stopped")
+        outcome = attempted(str(table), work, _is_everyones)
+        if outcome.error is not None and self._cancelled.is_set():
+            raise CancelledError("stopped")
+        if outcome.result is not None:
+            return outcome.result
+        assert outcome.error is not None
+        return outcome.error
+
+    def _draft(self, table: TableId, point: SnapshotPoint) -> Draft:
+        schema = self._schema(table)
+        stamp = Stamp(point.position, schema.relation, self._plan.tables[table].copy)
+        return self._plan.open_table(table).copy(schema, stamp)
+
+    @staticmethod
+    def _committed(draft: Draft, parts: Sequence[Part]) -> TableVersion:
+        return TableVersion(draft.commit(parts), draft.stamp)
 
     def _schema(self, table: TableId) -> TableSchema:
         return text_keyed(self._described[table].schema, self._plan.tables[table].text_key)
 
-    def _parts(self, table: TableId, point: SnapshotPoint, write: WritePart) -> list[Part]:
-        """Read here what would take longer to hand out, and what can be read before Spark has started."""
-        source, schema, chunks = self._plan.source, self._schema(table), self._chunks[table]
-
-        def read(chunk: Chunk) -> Part:
-            with self._turns:
-                self._wait(None)
-                part = write(source.read_chunk(point, chunk, schema))
-            with self._counts:
-                self._read_here[table] += 1
-            return part
-
-        if self._reads_here:
-            return in_threads(chunks, self._readers, read)
-        parts: list[Part] = []
-        while len(parts) < len(chunks) and (len(chunks) == 1 or self._spark.is_starting):
-            parts.append(read(chunks[len(parts)]))
-        if len(parts) == len(chunks):
-            return parts
-        spark, rest = self._spark.get(), chunks[len(parts) :]
-        self._tasks[table] = self._tasks_for(spark, len(rest))
-        spark.sparkContext.setJobGroup(_group(table), f"snapshot of {table}")
-        return parts + copy_chunks(spark, ChunkPlan(source, point, rest, self._tasks[table]), schema, write)
+    def _tasks(self, table: TableId) -> int:
+        """One task a chunk, unless more of them would run at once than may read."""
+        chunks, readers = len(self._chunks[table]), self._plan.readers_max
+        return chunks if self._engine.cores <= readers else min(chunks, readers // self._plan.tables_at_once)
 
     def _chunks_done(self, table: TableId) -> int:
-        """From Spark's own count of finished tasks: the stage that has as many as read the chunks."""
-        chunks, here, tasks = len(self._chunks[table]), self._read_here[table], self._tasks.get(table)
+        """From the engine's count of finished tasks."""
+        chunks = len(self._chunks[table])
         if table in self.landed:
             return chunks
-        if tasks is None or self._spark.started is None:
-            return here
-        tracker = self._spark.started.sparkContext.statusTracker()
-        done = 0
-        for job in tracker.getJobIdsForGroup(_group(table)):
-            info = tracker.getJobInfo(job)
-            stages = [tracker.getStageInfo(stage) for stage in (info.stageIds if info else ())]
-            done = max([done, *(stage.numCompletedTasks for stage in stages if stage and stage.numTasks == tasks)])
-        return here + min(done, tasks) * (chunks - here) // tasks
+        done, total = self._engine.tasks_done(self._group(table)) if chunks > 1 else (0, 0)
+        return chunks * done // total if total else 0
+
+    def _group(self, table: TableId) -> str:
+        return f"{self._plan.group} {table}"
 
 
-def _group(table: TableId) -> str:
-    return f"tailrace snapshot {table}"
+def _is_everyones(error: BaseException) -> bool:
+    return isinstance(error, EngineError)
+
+
+def _read(source: Source, point: SnapshotPoint, schema: TableSchema, write: WritePart, chunk: Chunk) -> Part:
+    """In a task: rows become a file where they are read."""
+    return write(source.read_chunk(point, chunk, schema))
+
+
+@dataclass(frozen=True)
+class OnlyChunk:
+    """A small table, as work for a task."""
+
+    table: str
+    source: Source
+    point: SnapshotPoint
+    chunks: Sequence[Chunk]
+    schema: TableSchema
+    write: WritePart
+    bytes: int
+    """Its rows, as an estimate: what small tables weigh next to each other."""
+
+    def whole(self) -> Part:
+        return self.write(
+            batch for chunk in self.chunks for batch in self.source.read_chunk(self.point, chunk, self.schema)
+        )

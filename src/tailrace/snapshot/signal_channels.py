@@ -15,7 +15,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.changes.decoding import changes_here
+from tailrace.changes.decoding import Changes
 from tailrace.changes.ordering import in_order
 from tailrace.changes.tail import touched_shape
 from tailrace.errors import DefiniteError
@@ -154,7 +154,7 @@ class SignalTable:
         after, upto = between
         try:
             shape = touched_shape(reader, self.table, between, self._decode, relation)
-            changes = changes_here(reader, after, upto, shape) if shape is not None else None
+            changes = Changes.of(reader, shape, (after, upto)).table() if shape is not None else None
         except DefiniteError as error:
             if upto - after > 1:
                 middle = (after + upto) // 2

@@ -13,12 +13,14 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
-from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError
+from tailrace.engine.door import Engine, Job
+from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError, unexpected
 from tailrace.model.change import row_schema
 from tailrace.model.exact import EXACT, EXACT_TYPE, exact_of, padded, with_exact
 from tailrace.model.position import START, SourcePosition
@@ -35,9 +37,6 @@ from tailrace.source.door import (
     WindowPoint,
     wait_in_silence,
 )
-from tailrace.spark.session import LazySession
-from tailrace.spark.sharing import at_once_max, is_for_executors, shared_out
-from tailrace.spark.task_errors import is_spark_gone, unexpected
 
 GROUP_SECONDS = 2.0
 """How long a state of the source is held, about."""
@@ -46,18 +45,12 @@ ROWS_FIRST = 50_000
 ROWS_FIRST_UNKNOWN = 2_000
 """The same where no one knows how wide they are."""
 ROWS_MAX = 1_000_000
-CHUNK_BYTES_MAX = 48 << 20
-"""Of rows as they are in memory, about; and so much is reconciled in one piece, however large a chunk turns out."""
 CHUNK_BYTES_MIN = 1 << 20
 """Less than this costs more to plan than to read, however slow the machine is at present."""
 GROWTH_MAX = 4.0
 """A group is at most so many times as large as the last one: the machine may be slower by now."""
 CHUNKS_A_TASK = 2
 TABLES_MAX = 64
-HERE_ROWS_MAX = 20_000
-"""Handing out fewer rows than this takes longer than reading them here."""
-SPARK_ROWS_MIN = 100_000
-"""A group that is larger than this is worth starting Spark for, where its executors are to read."""
 
 
 @dataclass(frozen=True)
@@ -138,24 +131,26 @@ class _Task:
     path: Path
 
 
-class WindowReader:
-    """Reads groups, one at a time. `chunk_rows` fixes how many rows a chunk has."""
+@dataclass(frozen=True)
+class WindowSizes:
+    """How much is read at once."""
 
-    def __init__(
-        self,
-        source: Source,
-        claim: Claim,
-        spark: LazySession,
-        folder: Path,
-        readers_max: int,
-        chunk_rows: int | None = None,
-    ) -> None:
+    readers_max: int
+    chunk_bytes: int
+    """See `TaskSizes.window_bytes`."""
+    chunk_rows: int | None = None
+    """Fixes how many rows a chunk has."""
+
+
+class WindowReader:
+    """Reads groups, one at a time."""
+
+    def __init__(self, source: Source, claim: Claim, engine: Engine, folder: Path, sizes: WindowSizes) -> None:
         self._source = source
         self._claim = claim
-        self._spark = spark
+        self._engine = engine
         self._folder = folder
-        self._readers_max = readers_max
-        self._chunk_rows = chunk_rows
+        self._sizes = sizes
         self._rows: dict[TableId, int] = {}
         self._number = 0
         shutil.rmtree(folder, ignore_errors=True)
@@ -163,6 +158,7 @@ class WindowReader:
     def read(self, wanted: Sequence[Wanted], waiting: Waiting = wait_in_silence) -> Group:
         """The next chunks of the first of the tables, as many as are worth a group. A table that cannot be read is in
         `failed`; a transient error breaks off the group."""
+        self._engine.await_ready()
         self._number += 1
         folder = self._folder / str(self._number)
         begun = time.monotonic()
@@ -174,7 +170,7 @@ class WindowReader:
                 self._read(group, wanted[:TABLES_MAX])
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, OSError) and not is_spark_gone(error):
+            if isinstance(error, OSError):
                 raise TransientError(f"rows cannot be kept for a moment in {self._folder}: {error}") from error
             raise
         group.seconds = time.monotonic() - begun
@@ -189,7 +185,7 @@ class WindowReader:
     def _read(self, group: Group, wanted: Sequence[Wanted]) -> None:
         found = self._source.describe([each.table for each in wanted])
         defined = self._source.define(self._claim, {each.table: each.definition for each in wanted})
-        room, rows = float(self._tasks() * CHUNKS_A_TASK), 0
+        room = float(self._tasks() * CHUNKS_A_TASK)
         tasks: list[_Task] = []
         for each in wanted:
             if room <= 0:
@@ -204,10 +200,9 @@ class WindowReader:
             group.tables[each.table] = replace(window, chunks=len(chunks))
             paths = (group.folder / f"{len(tasks) + number}" for number in range(len(chunks)))
             tasks += [_Task(each.table, chunk, schema, path) for chunk, path in zip(chunks, paths, strict=False)]
-            size, taken = self._rows_of(table), len(chunks) * (self._chunk_rows or self._rows_of(table))
-            rows += min(table.rows_estimated, taken)
+            size, taken = self._rows_of(table), len(chunks) * (self._sizes.chunk_rows or self._rows_of(table))
             room -= taken / size * min(1.0, max(0.05, table.rows_estimated / size))
-        self._stage(group, tasks, rows)
+        self._stage(group, tasks)
 
     def _plan(
         self, point: WindowPoint, wanted: Wanted, table: SourceTable, schema: TableSchema, room: float
@@ -221,7 +216,7 @@ class WindowReader:
             return window, [self._source.chunk_of_keys(table, wanted.again)]
         chunks: list[Chunk] = []
         if after != last:
-            rows = self._chunk_rows or self._rows_of(table)
+            rows = self._sizes.chunk_rows or self._rows_of(table)
             count = max(1, math.ceil(room * self._rows_of(table) / rows))
             chunks = self._source.key_chunks(point, table, (after, last), rows, count, wanted.order)
         # Fewer chunks than asked for need not be the last: rows that are equal in the order are in one.
@@ -231,22 +226,18 @@ class WindowReader:
             chunks = [self._source.filtered(chunk, wanted.condition) for chunk in chunks]
         return TableWindow(schema, is_moved, (), done, None), chunks
 
-    def _stage(self, group: Group, tasks: Sequence[_Task], rows: int) -> None:
-        """Read the chunks into their files: one by one where they are small, else side by side. The state does not wait
-        for a Spark that has yet to start."""
-        source, point = self._source, group.point
-
-        def stage(task: _Task) -> tuple[TableId, list[Staged]]:
-            return task.table, _staged(source, point, task)
-
-        if rows > SPARK_ROWS_MIN and is_for_executors(self._spark):
-            self._spark.start_soon()
-        if rows > HERE_ROWS_MAX:
-            found = shared_out(self._spark, tasks, min(len(tasks), self._readers_max), stage)
-        else:
-            found = [stage(task) for task in tasks]
+    def _stage(self, group: Group, tasks: Sequence[_Task]) -> None:
+        """Read the chunks into their files, side by side."""
+        names = sorted({str(task.table) for task in tasks})
+        what = names[0] if len(names) == 1 else f"{len(names)} tables"
+        job = Job(f"read rows of {what}", read_group(self._folder))
+        count = min(len(tasks), self._tasks())
+        read = partial(_staged, self._source, group.point, self._sizes.chunk_bytes)
+        found = self._engine.map(job, tasks, read, count)
         for table, window in group.tables.items():
-            staged = tuple(each for of, parts in found if of == table for each in parts)
+            staged = tuple(
+                each for task, parts in zip(tasks, found, strict=True) if task.table == table for each in parts
+            )
             group.tables[table] = replace(window, staged=staged)
 
     def _adapt(self, group: Group) -> None:
@@ -254,14 +245,20 @@ class WindowReader:
         for table, window in group.tables.items():
             width = sum(each.bytes for each in window.staged) / max(1, window.rows)
             rows = self._rows.get(table, ROWS_FIRST)
-            self._rows[table] = rows_next(rows, group.seconds, width, ROWS_FIRST if self._chunk_rows is None else 1)
+            least = ROWS_FIRST if self._sizes.chunk_rows is None else 1
+            self._rows[table] = rows_next(rows, group.seconds, width, self._sizes.chunk_bytes, least)
 
     def _rows_of(self, table: SourceTable) -> int:
         """How many rows a task should read of a table at once: in one chunk, unless another size is fixed."""
-        return self._rows.setdefault(table.table, self._chunk_rows or rows_first(table))
+        return self._rows.setdefault(table.table, self._sizes.chunk_rows or rows_first(table, self._sizes.chunk_bytes))
 
     def _tasks(self) -> int:
-        return min(self._readers_max, at_once_max(self._spark) or self._readers_max)
+        return min(self._sizes.readers_max, self._engine.cores)
+
+
+def read_group(folder: Path) -> str:
+    """Names the jobs that read rows into files in a folder."""
+    return f"tailrace {folder} read"
 
 
 def ready(table: TableId, found: Mapping[TableId, SourceTable], defined: Mapping[TableId, TableSchema]) -> SourceTable:
@@ -277,23 +274,23 @@ def ready(table: TableId, found: Mapping[TableId, SourceTable], defined: Mapping
     return found[table]
 
 
-def rows_first(table: SourceTable) -> int:
+def rows_first(table: SourceTable, chunk_bytes: int) -> int:
     """How many rows the first chunks of a table have: as many as its width allows."""
     if table.row_bytes_estimated is None:
         return ROWS_FIRST_UNKNOWN
-    return max(1, min(ROWS_FIRST, CHUNK_BYTES_MAX // max(1, table.row_bytes_estimated)))
+    return max(1, min(ROWS_FIRST, chunk_bytes // max(1, table.row_bytes_estimated)))
 
 
-def rows_next(rows: int, seconds: float, width: float, rows_min: int = ROWS_FIRST) -> int:
+def rows_next(rows: int, seconds: float, width: float, chunk_bytes: int, rows_min: int = ROWS_FIRST) -> int:
     """How many rows chunks have after a group with `rows` in each took so long. `width` is what a row took in memory;
     0 where there was none. Below `rows_min`, they are not made smaller than what is worth planning."""
     factor = min(GROWTH_MAX, max(0.25, GROUP_SECONDS / max(0.01, seconds)))
-    most = min(ROWS_MAX, int(CHUNK_BYTES_MAX / max(1.0, width)))
+    most = min(ROWS_MAX, int(chunk_bytes / max(1.0, width)))
     least = min(rows_min, int(CHUNK_BYTES_MIN / max(1.0, width)))
     return max(1, least, min(most, int(rows * factor)))
 
 
-def _staged(source: Source, point: WindowPoint, task: _Task) -> list[Staged]:
+def _staged(source: Source, point: WindowPoint, piece_bytes: int, task: _Task) -> list[Staged]:
     """What goes wrong is the table's: a disk that is full is worth another try, the unforeseen is not."""
     table = str(task.table)
     try:
@@ -301,7 +298,7 @@ def _staged(source: Source, point: WindowPoint, task: _Task) -> list[Staged]:
         found: list[Staged] = []
         while (first := next(batches, None)) is not None:
             path = task.path.with_name(f"{task.path.name}-{len(found)}.arrow")
-            found.append(_written(path, task.schema, chain([first], batches)))
+            found.append(_written(path, task.schema, chain([first], batches), piece_bytes))
         return found
     except TailraceError:
         raise
@@ -311,7 +308,7 @@ def _staged(source: Source, point: WindowPoint, task: _Task) -> list[Staged]:
         raise unexpected(error, table) from error
 
 
-def _written(path: Path, schema: TableSchema, batches: Iterator[pa.RecordBatch]) -> Staged:
+def _written(path: Path, schema: TableSchema, batches: Iterator[pa.RecordBatch], piece_bytes: int) -> Staged:
     """The first of the batches, as many as are reconciled in one piece."""
     rows = size = 0
     shape = row_schema(schema).append(pa.field(EXACT, EXACT_TYPE))
@@ -319,7 +316,7 @@ def _written(path: Path, schema: TableSchema, batches: Iterator[pa.RecordBatch])
         for batch in batches:
             writer.write_batch(padded(batch))
             rows, size = rows + batch.num_rows, size + batch.nbytes
-            if size >= CHUNK_BYTES_MAX:
+            if size >= piece_bytes:
                 break
     return Staged(path, rows, size)
 

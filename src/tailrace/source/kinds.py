@@ -10,6 +10,7 @@ from tailrace.errors import DefiniteError
 from tailrace.source.door import Source
 
 _KINDS = {"postgres": "tailrace.source.postgres.source:PostgresSource"}
+_PRELOADS = ("tailrace.source.postgres._copy_text:load_compiled",)
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _SCHEMES = {"postgresql": "postgres", "postgres": "postgres"}
 
@@ -22,6 +23,15 @@ def register(kind: str, path: str) -> None:
 def known() -> list[str]:
     """The names of all kinds."""
     return sorted(_KINDS)
+
+
+def preload() -> None:
+    """Load whatever reads rows of any kind: for a process that forks others which will."""
+    for kind in _KINDS:
+        source_class(kind)
+    for path in _PRELOADS:
+        module, _, name = path.partition(":")
+        getattr(import_module(module), name)()
 
 
 def source_class(kind: str) -> type[Source]:

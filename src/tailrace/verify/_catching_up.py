@@ -7,30 +7,29 @@ import time
 from contextlib import suppress
 
 from tailrace.connector.connector import Connector
+from tailrace.engine.door import Engine
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source.door import Source
-from tailrace.spark.session import LazySession
 from tailrace.verify.events import Tell, Waits
 
 POLL_SECONDS = 0.1
-TAIL_BYTES_MAX = 256 << 20
-"""So much of the log may lie after the last cut: its changes are in memory while they are laid over it."""
 
 
 class CatchingUp:
     """For one lake. A sync that stops while we wait for it is replaced by one of ours, and ours gives way to one that
     another process has started. Nothing is copied or followed that the lake does not follow anyway."""
 
-    def __init__(self, home: LakeHome, source: Source, spark: LazySession, tell: Tell) -> None:
+    def __init__(self, home: LakeHome, source: Source, engine: Engine, tell: Tell, sizes: TaskSizes) -> None:
         self._home = home
         self._source = source
-        self._spark = spark
+        self._engine = engine
         self._tell = tell
+        self._sizes = sizes
         self._reader: LogReader | None = None
 
     def to_the_present(self) -> None:
@@ -55,7 +54,8 @@ class CatchingUp:
             return False
         cut, reader = self._home.cuts.newest(), self._reader
         assert reader is not None
-        return cut is not None and reader.bytes_between(cut.seq, reader.head.seq) <= TAIL_BYTES_MAX
+        # A task holds the changes after the cut while it lays them over a table.
+        return cut is not None and reader.bytes_between(cut.seq, reader.head.seq) <= self._sizes.fold_bytes
 
     def _log_ordinal(self) -> int:
         if self._reader is None:
@@ -73,7 +73,7 @@ class CatchingUp:
         """One run of our own to the present. False when another process has the lake."""
         if self._home.holder() is not None:
             return False
-        connector = Connector(self._settings(), self._source, self._spark)
+        connector = Connector(self._settings(), self._source, self._engine)
         connector.subscribe(self._tell)
         connector.start()
         try:

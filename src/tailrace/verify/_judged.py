@@ -1,21 +1,17 @@
-"""A table that can be compared, and what comes of it whoever compares it."""
+"""A table that can be compared, and what is reported of it."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tailrace.errors import DefiniteError, TailraceError
+from tailrace.engine.dividing import Outcome
+from tailrace.errors import DefiniteError
 from tailrace.model.exact import is_ours
 from tailrace.model.following import typed_like
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.source.door import Definition, SourceTable
-from tailrace.spark.task_errors import is_spark_gone
-from tailrace.verify._in_memory import TooLargeError
+from tailrace.source.door import Definition
 from tailrace.verify.report import Compared, TableReport, Verdict
-
-logger = logging.getLogger(__name__)
 
 
 class ShapeError(DefiniteError):
@@ -24,9 +20,9 @@ class ShapeError(DefiniteError):
 
 @dataclass(frozen=True)
 class Judged:
-    """As the source describes it under the snapshot."""
+    """As the source describes it under the snapshot. Travels to tasks."""
 
-    found: SourceTable
+    found: TableSchema
     known: Definition | None
     """The definition that the lake's copy has followed to."""
 
@@ -36,7 +32,7 @@ class Judged:
 
     def schema(self, lake: Sequence[Column]) -> TableSchema:
         """In which both sides are read; `lake` has these columns. A definite error where the columns differ."""
-        schema = typed_like(self.found.schema, lake)
+        schema = typed_like(self.found, lake)
         differences = shape_differences([column for column in lake if not is_ours(column)], schema.columns)
         if differences and schema.definition != self.known:
             raise DefiniteError("its columns have changed, and the lake has yet to follow", "run tailrace verify again")
@@ -45,22 +41,16 @@ class Judged:
         return schema
 
 
-def reported(table: TableId, compare: Callable[[], Compared]) -> TableReport:
-    """What was found of one table, or why it could not be compared. Raises what is no fault of one table."""
-    try:
-        return TableReport.of_rows(table, compare())
-    except ShapeError as error:
-        return TableReport(table, Verdict.SHAPE_DIFFERS, reason=error.message)
-    except TailraceError as error:
-        return TableReport.not_compared(table, error)
-    except TooLargeError:
-        raise
-    except Exception as error:
-        if is_spark_gone(error):
-            raise
-        logger.debug("comparing failed", extra={"table": str(table)}, exc_info=True)
-        first_line = (str(error) or type(error).__name__).strip().splitlines()[0]
-        return TableReport.not_compared(table, DefiniteError(f"it cannot be read: {first_line[:300]}"))
+def report_of(table: TableId, outcome: Outcome[Compared]) -> TableReport:
+    """What was found of one table, or why it could not be compared."""
+    match outcome:
+        case Outcome(error=ShapeError() as error):
+            return TableReport(table, Verdict.SHAPE_DIFFERS, reason=error.message)
+        case Outcome(result=Compared() as found):
+            return TableReport.of_rows(table, found)
+        case _:
+            assert outcome.error is not None
+            return TableReport.not_compared(table, outcome.error)
 
 
 def shape_differences(lake: Sequence[Column], source: Sequence[Column]) -> list[str]:

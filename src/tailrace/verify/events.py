@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tailrace.connector import events as connector_events
-from tailrace.model.table import TableId
 from tailrace.verify.report import TableReport
 
 
@@ -26,10 +25,9 @@ class PointTaken:
 
 
 @dataclass(frozen=True)
-class TableProgressed:
-    """How many of a table's tasks are done, of those that Spark knows of."""
+class TasksProgressed:
+    """How many of the tasks that compare rows are done, of those that the engine knows of so far."""
 
-    table: TableId
     tasks_done: int
     tasks: int
 
@@ -39,6 +37,6 @@ class TableCompared:
     report: TableReport
 
 
-VerifyEvent = Waits | PointTaken | TableProgressed | TableCompared | connector_events.Event
+VerifyEvent = Waits | PointTaken | TasksProgressed | TableCompared | connector_events.Event
 Tell = Callable[[VerifyEvent], None]
 """Called in the thread that verifies, and for the connector's events in the connector's."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -49,6 +50,8 @@ class KeyDifference:
     lake_rows: int
     columns: tuple[str, ...] = ()
     """Those with other values, where both sides have the row."""
+    place: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+    """Puts keys of one table in order. Values of Python."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,16 @@ class Compared:
     """How many keys, in each way."""
     keys: tuple[KeyDifference, ...] = ()
     """The first of them."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Compared], keys_max: int) -> Compared:
+        """What was found of a table whose rows were compared in parts, all rows of a key in one of them."""
+        differing: Counter[Difference] = Counter()
+        for part in parts:
+            differing.update(part.differing)
+        keys = sorted((key for part in parts for key in part.keys), key=lambda each: each.place)
+        source_rows, lake_rows = sum(part.source_rows for part in parts), sum(part.lake_rows for part in parts)
+        return cls(source_rows, lake_rows, dict(differing), tuple(keys[:keys_max]))
 
 
 @dataclass(frozen=True)

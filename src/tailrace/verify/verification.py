@@ -8,8 +8,8 @@ P. Writers and a running sync are not held up, and do not disturb: neither side 
     log     ── … t7 t8 ─────────────────▶ P          ├─ compared ── keys where they differ
     lake    ── last cut ── + log up to t8 ── rows ───┘
 
-Small tables are read and compared by this process, large ones by Spark's executors: a lake of small tables needs no
-Spark at all.
+Rows are read and compared in tasks of the engine: small tables several in a task, a large one by many. This process
+holds none: what comes back are counts, and texts of keys that differ. Without a table to compare, no engine is started.
 
 The snapshot is held from P until both sides have been read: what was published and logged before keeps that short.
 What a statement does to all rows at once is not in the log. So a table whose definition has moved since its copy, or
@@ -19,78 +19,84 @@ while it was read, is not judged: the connector copies or follows it first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tailrace.connector.events import SparkStarting
+from tailrace.connector.engine import spark_engine
+from tailrace.engine.door import Engine
 from tailrace.errors import DefiniteError, ResyncError
-from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.read.cut import Cut, cut_as_it_lies
-from tailrace.read.duckdb import connect
+from tailrace.read.cut import seq_shown
 from tailrace.settings import VerifySettings
-from tailrace.source.door import Definition, Problem, SnapshotPoint, Source
-from tailrace.spark.session import LazySession, session
+from tailrace.source.door import Definition, Problem, SnapshotPoint, Source, SourceTable
 from tailrace.verify import events
 from tailrace.verify._catching_up import CatchingUp
-from tailrace.verify._executors import Executors
-from tailrace.verify._in_memory import TooLargeError
-from tailrace.verify._judged import Judged, reported
-from tailrace.verify._small_tables import SmallTables
+from tailrace.verify._judged import Judged
+from tailrace.verify._sides import Sides
+from tailrace.verify._working import Work
 from tailrace.verify.report import Report, TableReport, Verdict
+from tailrace.verify.table_comparison import Limits
 
 
 class Verification:
     """One run over some tables of a lake. One thread calls it. Changes nothing at the source, and the lake only where
     no sync runs: then it catches up first."""
 
-    def __init__(self, settings: VerifySettings, source: Source, spark: SparkSession | None, tell: events.Tell) -> None:
-        """Uses `spark`, or starts one when a table is large, and stops it."""
+    def __init__(
+        self, settings: VerifySettings, source: Source, engine: Engine | SparkSession | None, tell: events.Tell
+    ) -> None:
+        """Uses the `engine` that is given and leaves it as it is. Without one, Spark is started when it is needed, and
+        stopped."""
         self._settings = settings
         self._home = LakeHome.find(settings.lake)
         record = self._home.source()
         self._source = source.claimed(record.claim) if record is not None else source
         self._tell = tell
-        self._spark = self._lazy(spark)
-        self._catching_up = CatchingUp(self._home, source, self._spark, tell)
+        self._is_ours = engine is None or isinstance(engine, SparkSession)
+        self._engine = self._spark(engine) if engine is None or isinstance(engine, SparkSession) else engine
+        self._catching_up = CatchingUp(self._home, source, self._engine, tell, settings.sizes)
 
-    def _lazy(self, given: SparkSession | None) -> LazySession:
-        record, settings = self._home.source(), self._settings.spark
-        assert record is not None
-        lake_format, log_path = format_named(record.format), self._home.path / "_tailrace" / "verify.log"
-        start = partial(session, lake_format, log_path, brief=False, settings=settings, lake=self._home.path)
-        return LazySession(start, given, partial(self._tell, SparkStarting(settings.master)), settings.master)
+    def _spark(self, given: SparkSession | None) -> Engine:
+        log_path = self._home.path / "_tailrace" / "verify.log"
+        return spark_engine(self._home, self._settings.spark, given, self._tell, log_path=log_path, brief=False)
 
     def run(self) -> Report:
         """What was found. Raises what is not one table's error. Once."""
-        with self._spark:
+        with ExitStack() as stack:
+            if self._is_ours:
+                stack.enter_context(self._engine)
             return self._run()
 
     def _run(self) -> Report:
         self._home.require_identity(self._source.identify())
         record = self._home.source()
         self._source.claim(record.claim if record is not None else None)
-        self._chosen()
+        if any(record.state is TableState.LIVE for record in self._chosen().values()):
+            self._engine.start_soon()
         self._catching_up.to_the_present()
         chosen = self._chosen()
         live = {table: record for table, record in chosen.items() if record.state is TableState.LIVE}
         others = [TableReport.of_state(table, record) for table, record in chosen.items() if table not in live]
         if not live:
             return Report(None, None, tuple(others))
-        with self._source.snapshot(self._wait) as point, connect(is_private=True) as connection:
+        with self._source.snapshot(self._wait) as point:
             text = self._source.format(point.position)
             self._tell(events.PointTaken(text))
-            judged, refused = self._describe(live)
+            found, judged, refused = self._describe(live)
             self._catching_up.log_up_to(point.position)
-            cut = cut_as_it_lies(connection, self._settings.lake, point.position)
-            compared = self._compare_all(judged, cut, point)
+            seq = seq_shown(self._settings.lake, point.position)
+            compared = self._work(point).compare(found, judged)
         reports = [*others, *refused, *self._without_moved(judged, compared)]
-        return Report(text, cut.seq, tuple(sorted(reports, key=lambda report: report.table)))
+        return Report(text, seq, tuple(sorted(reports, key=lambda report: report.table)))
+
+    def _work(self, point: SnapshotPoint) -> Work:
+        settings = self._settings
+        limits = Limits(settings.sizes, settings.readers_max, settings.keys_max)
+        return Work(self._engine, Sides.of(self._source, point, self._home), limits, self._tell)
 
     def _chosen(self) -> dict[TableId, TableRecord]:
         """The lake's tables that the patterns name. A definite error for a pattern that names none."""
@@ -106,8 +112,10 @@ class Verification:
         if problem is not None:
             self._tell(events.Waits(problem.message, problem.hint))
 
-    def _describe(self, live: Mapping[TableId, TableRecord]) -> tuple[list[Judged], list[TableReport]]:
-        """The tables that can be compared, and why the others cannot."""
+    def _describe(
+        self, live: Mapping[TableId, TableRecord]
+    ) -> tuple[dict[TableId, SourceTable], list[Judged], list[TableReport]]:
+        """The tables as the source has them, those that can be compared, and why the others cannot."""
         found = self._source.describe(list(live))
         defined = self._define({table: record.definition for table, record in live.items()})
         judged, refused = [], []
@@ -117,10 +125,11 @@ class Verification:
                 problem = found[table].problem
                 if problem is not None:
                     raise DefiniteError(problem.message, problem.hint)
-                judged.append(Judged(replace(found[table], schema=schema), record.definition))
+                found[table] = replace(found[table], schema=schema)
+                judged.append(Judged(schema, record.definition))
             except DefiniteError as error:
                 refused.append(TableReport.not_compared(table, error))
-        return judged, refused
+        return found, judged, refused
 
     def _define(self, known: Mapping[TableId, Definition | None]) -> dict[TableId, TableSchema]:
         record = self._home.source()
@@ -139,7 +148,7 @@ class Verification:
 
     def _without_moved(self, judged: Sequence[Judged], reports: Sequence[TableReport]) -> list[TableReport]:
         """A difference counts only if nothing was done to the whole table while it was read."""
-        under = {each.table: each.found.schema.definition for each in judged}
+        under = {each.table: each.found.definition for each in judged}
         doubted = [report.table for report in reports if report.verdict is Verdict.DIFFERENT]
         defined = self._define({table: under[table] for table in doubted}) if doubted else {}
         checked = []
@@ -151,21 +160,3 @@ class Verification:
             except DefiniteError as error:
                 checked.append(TableReport.not_compared(report.table, error))
         return checked
-
-    def _compare_all(self, judged: Sequence[Judged], cut: Cut[Any], point: SnapshotPoint) -> list[TableReport]:
-        """Small tables here, one after another; then the others on executors."""
-        reports, large = [], []
-        small = SmallTables(self._settings, self._source, cut, point)
-        for each in judged:
-            try:
-                reports.append(self._told(reported(each.table, partial(small.compare, each))))
-            except TooLargeError:
-                large.append(each)
-        if large:
-            executors = Executors(self._settings, self._source, self._spark.get(), point)
-            reports += map(self._told, executors.compare(large, self._tell))
-        return reports
-
-    def _told(self, report: TableReport) -> TableReport:
-        self._tell(events.TableCompared(report))
-        return report

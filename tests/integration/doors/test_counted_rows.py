@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 from tests.doors.parquet_lake import ParquetFormat
-from tests.doors.writing import copy, publish
+from tests.doors.writing import copy, maintained, publish
 
 from tailrace.errors import ResyncError
 from tailrace.lake.delta import _locating
@@ -107,7 +107,7 @@ def test_published_counts_come_to_what_a_counter_comes_to(
         publish(table, found.filter(pa.array([n != 0 for _, n in changed])), SCHEMA, stamp(seq), parts=parts)
         for row, count in changed:
             oracle[repr(row)] += count
-        table.maintain()
+        maintained(table)
         assert content(table) == +oracle
     publish(table, counts({pool[0]: 2, pool[1]: 1}), SCHEMA, stamp(20), replaces_all=True)
     assert content(table) == Counter({repr(pool[0]): 2, repr(pool[1]): 1})

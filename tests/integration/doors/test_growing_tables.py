@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.doors.parquet_lake import ParquetFormat
-from tests.doors.writing import copy, finish, publish, written
+from tests.doors.writing import copy, finish, maintained, publish, written
 
 from tailrace.errors import ResyncError
 from tailrace.lake.delta.format import DeltaFormat
@@ -67,7 +67,7 @@ def states(*rows: dict[str, Any]) -> pa.Table:
 
 
 def grow(table: LakeTable, changes: pa.Table, *, replaces_all: bool = False) -> int:
-    return finish(table.publish(SCHEMA, stamp(2), replaces_all=replaces_all, is_growing=True), changes)
+    return finish(table.publish(SCHEMA, stamp(2), is_growing=True), changes, replaces_all=replaces_all)
 
 
 def content(table: LakeTable) -> Rows:
@@ -141,7 +141,7 @@ def test_the_cursor_stays_until_a_stamp_without_one(table: LakeTable) -> None:
     begun(table, {1: ("a", "A")})
     number = table.evolve(replace(SCHEMA, columns=(*COLUMNS, Column("later", "int", "INT", 4))))
     assert table.version() == TableVersion(number, stamp(1, ["2"]))
-    table.maintain()
+    maintained(table)
     assert table.version(number) == TableVersion(number, stamp(1, ["2"]))
     number = publish(table, states(), SCHEMA, stamp(2))
     assert table.version() == TableVersion(number, stamp(2))

@@ -236,7 +236,7 @@ def test_an_edit_that_has_skipped_something_cannot_be_undone_and_says_why(shop: 
 
 
 APPLY = "offsets.apply(lake, {body}, 'ann', source)"
-SYNC = "Connector(settings, source).start(); import threading; threading.Event().wait(60)"
+SYNC = "connector_of(settings, source).start(); import threading; threading.Event().wait(60)"
 
 
 def die(shop: Shop, failpoint: str, what: str) -> None:
@@ -244,8 +244,8 @@ def die(shop: Shop, failpoint: str, what: str) -> None:
     code = f"""
 from pathlib import Path
 from tests.doors.scripted import ScriptedSource
+from tests.running import connector_of
 from tailrace.connector import offsets, takeover
-from tailrace.connector.connector import Connector
 from tailrace.lake import formats
 from tailrace.offsets.connect import StoredOffset
 from tailrace.settings import ConnectorSettings

@@ -8,11 +8,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
+from tests.doors.one_thread import OneThread
 from tests.integration.lake.equality import assert_live, assert_published, execute
-from tests.running import running, sync_once
+from tests.running import DIVIDED, running, sync_once
 
 import tailrace
-from tailrace.connector import _publishing
+from tailrace.engine.door import Engine
 from tailrace.errors import DefiniteError
 from tailrace.settings import ConnectorSettings
 from tailrace.source.kinds import source_of
@@ -96,16 +97,25 @@ def test_after_every_kind_of_change_a_live_read_equals_the_source_and_so_does_on
     assert_published(source, settings.lake, TABLES, spark)
 
 
-def test_publishing_every_kind_of_change_by_itself_on_executors_and_on_the_driver_equals_the_source(
-    source: str, settings: ConnectorSettings, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with running(settings, source_of(source), spark) as run:
+def assert_each_round_published(source: str, settings: ConnectorSettings, engine: SparkSession | Engine) -> None:
+    with running(settings, source_of(source), engine) as run:
         run.catch_up()
-        for number, script in enumerate(ROUNDS.values()):
-            monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 0 if number % 2 == 0 else 1 << 30)
+        for script in ROUNDS.values():
             execute(source, script)
             run.catch_up()
             assert_published(source, run.lake, TABLES)
+
+
+def test_publishing_every_kind_of_change_by_itself_in_one_task_a_table_equals_the_source(
+    source: str, settings: ConnectorSettings
+) -> None:
+    assert_each_round_published(source, settings, OneThread(travels=True))
+
+
+def test_publishing_every_kind_of_change_by_itself_dealt_out_by_key_equals_the_source(
+    source: str, settings: ConnectorSettings, spark: SparkSession
+) -> None:
+    assert_each_round_published(source, replace(settings, sizes=DIVIDED), spark)
 
 
 def test_a_cut_can_be_read_as_of_any_commit_between_two_published_ones(

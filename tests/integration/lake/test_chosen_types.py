@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lake.equality import assert_equal, assert_live, execute
-from tests.running import running, sync_once
+from tests.running import connector_of, running, sync_once
 
 import tailrace
 from tailrace.connector.connector import Connector
@@ -118,7 +118,7 @@ def test_a_numeric_without_precision_is_a_number_by_copy_and_stream_while_a_pers
 
 def test_a_pattern_that_names_no_column_is_refused(database: str, settings: ConnectorSettings) -> None:
     execute(database, "create table t (id int primary key)")
-    connector = Connector(settings, source_of(database, as_text=["t.dya"]))
+    connector = connector_of(settings, source_of(database, as_text=["t.dya"]))
     connector.start()
     with pytest.raises(tailrace.errors.DefiniteError, match=r"no column matches 't\.dya'"):
         connector.wait(60)

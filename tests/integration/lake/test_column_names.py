@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.integration.lake.equality import assert_live, assert_published, execute
-from tests.running import running, sync_once
+from tests.running import DIVIDED, running, sync_once
 
 import tailrace
-from tailrace.connector import _publishing
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source.kinds import source_of
 
 COLUMNS = """
@@ -62,7 +63,7 @@ TABLES = ("public.names", "public.more_names")
 
 @pytest.mark.proof
 def test_a_table_may_have_columns_called_like_ours_in_its_key_too(
-    database: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    database: str, tmp_path: Path, spark: SparkSession
 ) -> None:
     execute(database, SETUP)
     settings = ConnectorSettings(tmp_path / "lake", publish_every_seconds=0.1, chunk_bytes_max=1 << 16)
@@ -70,16 +71,16 @@ def test_a_table_may_have_columns_called_like_ours_in_its_key_too(
         run.catch_up()
         # A session keeps the cut it read first: every later live read lays all changes over that.
         assert_live(database, run.lake, TABLES)
-        for number, script in enumerate(ROUNDS):
-            monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 1 << 30 if number % 2 else 0)
+    for script, sizes in zip(ROUNDS, cycle([DIVIDED, TaskSizes()]), strict=False):
+        with running(replace(settings, sizes=sizes), source_of(database), spark) as run:
             execute(database, script)
             run.catch_up()
             assert_published(database, run.lake, TABLES)
             assert_live(database, run.lake, TABLES)
-        found = tailrace.cut(spark, run.lake, published=True).sql(
-            "select distinct _seq, `_metadata`, `a.b` from more_names where _op = 101 and _key = 101"
-        )
-        assert [row["_seq"] for row in found.collect()] == ["after"]
+    found = tailrace.cut(spark, settings.lake, published=True).sql(
+        "select distinct _seq, `_metadata`, `a.b` from more_names where _op = 101 and _key = 101"
+    )
+    assert [row["_seq"] for row in found.collect()] == ["after"]
 
 
 @pytest.mark.proof

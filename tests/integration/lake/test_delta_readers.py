@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
-from tests.doors.writing import copy, finish, publish
+from tests.doors.writing import copy, finish, maintained, publish
 from tests.integration.doors.test_odd_names import KEY, ODD, Row, odd_row, states
 
 from tailrace.errors import DefiniteError, ResyncError
@@ -256,7 +256,7 @@ def test_three_readers_agree_on_what_is_left_of_the_past_and_refuse_the_rest(
         version = publish(table, states(ODD, oracle[seq % 30], oracle[100 + seq] | {FRESH: True}), ODD, stamp(seq))
         while version is not None:
             history[version] = [oracle[number] for number in sorted(oracle)]
-            version = table.maintain()
+            version = maintained(table)
     newest, wanted = max(history), frozenset({10, 11, 25})
     now = time.time()
     pruned = table.prune(Wanted(wanted, until=now, strangers_until=now))

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.doors.one_thread import WatchedThread
 from tests.doors.script import Insert, Script, Update
 from tests.doors.scripted import ScriptedSource
 from tests.doors.writing import copy as write_copy
 from tests.doors.writing import publish
-from tests.running import Running, running
+from tests.running import DIVIDED, Running, running
 
 import tailrace
-from tailrace.connector import _publishing
 from tailrace.connector.events import TableChanged
-from tailrace.lake.delta import _draft
+from tailrace.engine.door import Job
 from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.door import LakeTable
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source import kinds
 
 ORDERS = "shop.orders"
@@ -45,8 +46,12 @@ def script(tmp_path: Path) -> Script:
 
 
 @pytest.fixture
-def copy(script: Script, tmp_path: Path, spark: SparkSession) -> Iterator[Running]:
-    settings = ConnectorSettings(tmp_path / "lake", publish_every_seconds=0.1)
+def settings(tmp_path: Path) -> ConnectorSettings:
+    return ConnectorSettings(tmp_path / "lake", publish_every_seconds=0.1)
+
+
+@pytest.fixture
+def copy(script: Script, settings: ConnectorSettings, spark: SparkSession) -> Iterator[Running]:
     with running(settings, ScriptedSource(str(script.path)), spark) as run:
         run.catch_up()
         yield run
@@ -92,44 +97,51 @@ def test_rows_that_others_changed_and_a_folder_put_back_from_a_backup_are_repair
         assert published(spark, copy.lake) == script.state(ORDERS)
 
 
-def test_executors_prove_that_a_row_is_there_and_only_once(
-    copy: Running, script: Script, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("sizes", [TaskSizes(), DIVIDED], ids=["whole", "divided"])
+def test_tasks_prove_that_a_row_is_there_and_only_once(
+    script: Script, settings: ConnectorSettings, spark: SparkSession, sizes: TaskSizes
 ) -> None:
-    path = copy.lake / "shop" / "orders"
-    monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 0)
+    path = settings.lake / "shop" / "orders"
     ways = (
         (lambda: ours(path, 3, DELETED), "row 3 is missing"),
         (lambda: twice(path, script, 3), "row 3 is there more than once"),
     )
-    for number, (interfere, reason) in enumerate(ways, 2):
-        interfere()
-        script.transaction([Update(ORDERS, (3,), {"note": f"{number}"})])
-        copy.wait_for_state(ORDERS, TableState.LIVE, copy=number)
-        assert reason in reasons(copy)[-1]
-        assert tailrace.arrow(copy.lake, ORDERS).sort_by("id").to_pylist() == script.state(ORDERS)
+    with running(replace(settings, sizes=sizes), ScriptedSource(str(script.path)), spark) as run:
+        run.catch_up()
+        for number, (interfere, reason) in enumerate(ways, 2):
+            interfere()
+            script.transaction([Update(ORDERS, (3,), {"note": f"{number}"})])
+            run.wait_for_state(ORDERS, TableState.LIVE, copy=number)
+            assert reason in reasons(run)[-1]
+            assert tailrace.arrow(run.lake, ORDERS).sort_by("id").to_pylist() == script.state(ORDERS)
 
 
 def test_an_optimize_between_a_look_at_the_table_and_the_commit_is_no_trouble(
-    copy: Running, script: Script, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    script: Script, settings: ConnectorSettings, spark: SparkSession
 ) -> None:
-    path = copy.lake / "shop" / "orders"
-    script.transaction([Update(ORDERS, (3,), {"note": "makes a second file"})])
-    copy.catch_up()
-    optimized: list[str] = []
+    path = settings.lake / "shop" / "orders"
+    waiting = True
+    published: list[Job] = []
 
-    def interfere(point: str) -> None:
-        if point == "delta.vectors" and not optimized:
-            optimized.append(point)
-            spark.sql(f"optimize delta.`{path}`")
+    def interfere(job: Job) -> None:
+        """Tasks have written the rows, and nothing is committed yet."""
+        if not waiting and job.description.startswith("publish"):
+            published.append(job)
+            if len(published) == 1:
+                spark.sql(f"optimize delta.`{path}`")
 
-    monkeypatch.setattr(_draft, "failpoint", interfere)
-    script.transaction([Update(ORDERS, (2,), {"note": "meanwhile"}), Insert(ORDERS, {"id": 9, "note": "new"})])
-    copy.catch_up()
-    assert optimized
-    assert tailrace.arrow(copy.lake, ORDERS, published=True).sort_by("id").to_pylist() == script.state(ORDERS)
+    with running(settings, ScriptedSource(str(script.path)), WatchedThread(interfere)) as run:
+        run.catch_up()
+        script.transaction([Update(ORDERS, (3,), {"note": "makes a second file"})])
+        run.catch_up()
+        waiting = False
+        script.transaction([Update(ORDERS, (2,), {"note": "meanwhile"}), Insert(ORDERS, {"id": 9, "note": "new"})])
+        run.catch_up()
+        assert len(published) == 2, "once more, over the files that the other writer made"
+        assert tailrace.arrow(run.lake, ORDERS, published=True).sort_by("id").to_pylist() == script.state(ORDERS)
+        assert reasons(run) == []
     commits = "".join(commit.read_text() for commit in (path / "_delta_log").glob("*.json"))
     assert commits.count('"operation":"OPTIMIZE"') == 1
-    assert reasons(copy) == []
 
 
 def standing(table: LakeTable) -> Stamp:

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.integration.lake.equality import assert_equal, assert_live, assert_published, execute
-from tests.running import running, sync_once
+from tests.running import DIVIDED, running, sync_once
 from tests.verifying import verify
 
 import tailrace
-from tailrace.connector import _publishing
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings
@@ -141,7 +140,7 @@ def test_every_value_is_there_at_every_cut_and_the_column_comes_with_the_first_o
 @pytest.mark.proof
 @pytest.mark.timeout(400)
 def test_both_engines_executors_and_verify_see_what_columns_cannot_hold(
-    source: str, writer: Writer, settings: ConnectorSettings, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    source: str, writer: Writer, settings: ConnectorSettings, spark: SparkSession
 ) -> None:
     writer.work(20)
     with running(settings, source_of(source), spark) as run:
@@ -152,10 +151,8 @@ def test_both_engines_executors_and_verify_see_what_columns_cannot_hold(
         for engine in (None, spark):
             found = verify(source, run.lake, engine)
             assert found.is_equal, found
-    monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 0)
-    sync_once(replace(settings, once=True), source_of(source), spark)
+    sync_once(replace(settings, once=True, sizes=DIVIDED), source_of(source), spark)
     assert_published(source, settings.lake, TABLES, spark)
-    monkeypatch.undo()
     with running(replace(settings, publish_every_seconds=0.01), source_of(source), spark) as run:
         execute(source, "insert into odd (id, day) values (5000, 'infinity')")
         run.catch_up()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.integration.lake.equality import assert_live, assert_published, execute
-from tests.running import running
+from tests.running import DIVIDED, running
 
-from tailrace.connector import _publishing
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source.kinds import source_of
 
 FORMS = {
@@ -63,17 +64,15 @@ def for_all_tables(script: str, nan_script: str) -> str:
 
 
 @pytest.mark.proof
-def test_a_key_is_the_same_key_where_postgres_says_so(
-    database: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_is_the_same_key_where_postgres_says_so(database: str, tmp_path: Path, spark: SparkSession) -> None:
     tables = [f"public.{table}" for table in FORMS]
     execute(database, for_all_tables(SETUP, NAN_SETUP))
     settings = ConnectorSettings(tmp_path / "lake", publish_every_seconds=0.1)
     with running(settings, source_of(database), spark) as run:
         run.catch_up()
         assert_live(database, run.lake, tables)
-        for number, scripts in enumerate(zip(ROUNDS, NAN_ROUNDS, strict=True)):
-            monkeypatch.setattr(_publishing, "DRIVER_DECODED_BYTES_MAX", 1 << 30 if number % 2 else 0)
+    for *scripts, sizes in zip(ROUNDS, NAN_ROUNDS, cycle([DIVIDED, TaskSizes()]), strict=False):
+        with running(replace(settings, sizes=sizes), source_of(database), spark) as run:
             execute(database, for_all_tables(*scripts))
             run.catch_up()
             assert_published(database, run.lake, tables)

@@ -11,10 +11,9 @@ import psycopg
 import pytest
 from deltalake import DeltaTable as Independent
 from tests.integration.lake.equality import assert_published, execute
-from tests.running import running, sync_once
+from tests.running import connector_of, running, sync_once
 
 from tailrace.connector._look import TableLook
-from tailrace.connector.connector import Connector
 from tailrace.connector.events import StateChanged
 from tailrace.errors import GapError
 from tailrace.lake.delta import _recovery
@@ -169,7 +168,7 @@ def test_what_a_run_found_and_had_no_time_to_follow_is_found_again(
 ) -> None:
     """Stopped after its first look, before anything was published."""
     execute(database, "alter table a add column w int")
-    connector = Connector(settings, source_of(database))
+    connector = connector_of(settings, source_of(database))
     connector.subscribe(lambda event: connector.stop() if isinstance(event, StateChanged) else None)
     connector.start()
     assert connector.wait(60)

@@ -12,10 +12,9 @@ import psycopg
 import pytest
 from demo.embedded import EmbeddedPostgres
 from tests.integration.lake.equality import assert_equal, execute
-from tests.running import running, sync_once
+from tests.running import connector_of, running, sync_once
 
 import tailrace
-from tailrace.connector.connector import Connector
 from tailrace.connector.events import Event, SourcePrepared, TableChanged
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
@@ -48,7 +47,7 @@ def record_of(lake: Path, table: str) -> TableRecord:
 def told_by_a_run(settings: ConnectorSettings, source: Source) -> Sequence[str]:
     """The lines about the source."""
     lines: list[str] = []
-    connector = Connector(settings, source)
+    connector = connector_of(settings, source)
     connector.subscribe(lambda event: lines.extend(event.done) if isinstance(event, SourcePrepared) else None)
     connector.start()
     assert connector.wait(120)
@@ -70,7 +69,7 @@ def test_a_table_that_was_named_and_is_gone_stops_no_other_at_the_next_start(
     assert record_of(settings.lake, B).hint == "leave it out with --exclude public.b"
     left_out = replace(settings, exclude=[B])
     assert sync_once(left_out, source_of(source)) == {A: TableState.LIVE, B: TableState.REMOVED}
-    misspelt = Connector(replace(settings, tables=[A, "public.bb"]), source_of(source))
+    misspelt = connector_of(replace(settings, tables=[A, "public.bb"]), source_of(source))
     misspelt.start()
     with pytest.raises(DefiniteError, match=r"no table matches 'public\.bb'"):
         misspelt.wait(60)
@@ -212,7 +211,7 @@ def test_a_damaged_log_ends_every_start_alike_and_the_hint_puts_it_aside(
     content[len(content) // 2] ^= 0xFF
     segment.write_bytes(content)
     for _ in range(2):
-        connector = Connector(settings, source_of(source))
+        connector = connector_of(settings, source_of(source))
         connector.start()
         with pytest.raises(DefiniteError, match=r"log") as caught:
             connector.wait(60)
@@ -243,7 +242,7 @@ def test_a_publication_that_is_gone_is_told_before_any_table_is_copied_again(
     sync_once(settings, given)
     execute(source, "drop publication given; update a set v = 7")
     heard: list[Event] = []
-    connector = Connector(settings, given)
+    connector = connector_of(settings, given)
     connector.subscribe(heard.append)
     connector.start()
     with pytest.raises(DefiniteError, match="publication given does not exist") as caught:

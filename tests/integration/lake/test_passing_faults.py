@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 from tests.doors.script import Insert, Script, Update
 from tests.doors.scripted import ScriptedSource
-from tests.running import Running, running, sync_once
+from tests.running import Running, connector_of, running, sync_once
 
 import tailrace
 from tailrace.connector import _trouble
-from tailrace.connector.connector import Connector
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
@@ -136,7 +135,7 @@ def test_a_run_that_is_to_end_does_so_with_the_fault_that_lasts(tmp_path: Path, 
     sync_once(settings, source)
     script.transaction([Update(ORDERS, (1,), {"note": "second"})])
     with failing_disk(lake / "shop" / "orders"):
-        connector = Connector(settings, source)
+        connector = connector_of(settings, source)
         connector.start()
         with pytest.raises(TransientError, match="input/output error"):
             connector.wait(120)
@@ -172,7 +171,7 @@ def test_with_once_a_disk_that_stays_full_ends_the_run(tmp_path: Path, script: S
     sync_once(ConnectorSettings(lake, once=True), source)
     script.create_table("shop.new", {"id": "bigint"}, key=["id"])
     with mounted(lake, "16m"), full_disk(lake):
-        connector = Connector(ConnectorSettings(lake, once=True), source)
+        connector = connector_of(ConnectorSettings(lake, once=True), source)
         connector.start()
         with pytest.raises(TransientError, match="no space left on device") as caught:
             assert connector.wait(60)

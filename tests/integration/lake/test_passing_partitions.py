@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg
 from tests.integration.lake.equality import assert_equal
-from tests.running import running
+from tests.running import connector_of, running
 
 from tailrace.connector.connector import Connector
 from tailrace.model.table import TableId
@@ -76,7 +76,7 @@ def assert_right(database: str, lake: Path, connector: Connector) -> None:
 def test_a_partition_that_comes_and_goes_while_nothing_runs_leaves_none_of_its_rows(
     database: str, tmp_path: Path
 ) -> None:
-    connector = Connector(ConnectorSettings(tmp_path / "lake", once=True), source_of(database))
+    connector = connector_of(ConnectorSettings(tmp_path / "lake", once=True), source_of(database))
     with psycopg.connect(database, autocommit=True) as conn:
         make(conn)
         _run(connector)
@@ -117,7 +117,7 @@ def test_a_table_that_one_transaction_makes_fills_and_empties_has_what_was_fille
     with psycopg.connect(database, autocommit=True) as conn:
         conn.execute("create table first (id int primary key)")
         conn.execute("create publication theirs for all tables with (publish_via_partition_root = true)")
-        connector = Connector(ConnectorSettings(tmp_path / "lake", once=True), source)
+        connector = connector_of(ConnectorSettings(tmp_path / "lake", once=True), source)
         _run(connector)
         # As one transaction.
         conn.execute(

@@ -15,7 +15,7 @@ import pytest
 from demo.embedded import EmbeddedPostgres
 from tests.integration.lake.ddl import STATEMENTS, split_script
 from tests.integration.lake.equality import assert_equal, execute
-from tests.running import Running, running
+from tests.running import Running, connector_of, running
 
 from tailrace.connector.connector import Connector
 from tailrace.connector.events import Event, TableChanged
@@ -142,7 +142,7 @@ def test_every_statement_is_followed_or_has_its_table_copied_again(
         trial.assert_right(run.lake, run.connector.tables(), WHILE_RUNNING)
     trial.assert_followed(run.connector.tables(), WHILE_RUNNING, run.events)
     trial.run(WHILE_STOPPED)
-    connector = Connector(replace(settings, once=True), source_of(database))
+    connector = connector_of(replace(settings, once=True), source_of(database))
     told: list[Event] = []
     connector.subscribe(told.append)
     _run(connector)
@@ -161,7 +161,7 @@ def _run(connector: Connector) -> None:
 def test_a_shape_that_was_logged_before_a_copy_does_not_ask_for_another_one(
     database: str, settings: ConnectorSettings
 ) -> None:
-    connector = Connector(replace(settings, once=True), source_of(database))
+    connector = connector_of(replace(settings, once=True), source_of(database))
     execute(database, "create table t (id int primary key, v int); insert into t values (1, 1), (2, 2)")
     _run(connector)
     execute(database, "update t set v = 3 where id = 1")

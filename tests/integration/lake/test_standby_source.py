@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.integration.lake.equality import assert_equal, execute
+from tests.running import connector_of
 from tests.standby import Pair, pair_of
 
-from tailrace.connector.connector import Connector
 from tailrace.connector.events import Event, TroubleChanged
 from tailrace.errors import DefiniteError, GapError
 from tailrace.lake.home import LakeHome
@@ -36,7 +36,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
 
 def sync(pair: Pair, settings: ConnectorSettings, source: PostgresSource) -> dict[str, TableState]:
     """One run. What it asks a person to do on the primary is done."""
-    connector = Connector(settings, source)
+    connector = connector_of(settings, source)
 
     def obey(event: Event) -> None:
         if isinstance(event, TroubleChanged) and event.hint and event.hint.startswith("on the primary: "):

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.integration.lake.equality import assert_equal, assert_live, execute
-from tests.running import Running, running, sync_once
+from tests.running import DIVIDED, Running, running, sync_once
 from tests.verifying import verify
 from typer.testing import CliRunner
 
 import tailrace
 from tailrace.cli.commands import app
-from tailrace.connector import _publishing
 from tailrace.connector.connector import Connector
 from tailrace.connector.events import TableChanged
 from tailrace.errors import ResyncError
@@ -148,11 +147,11 @@ def test_a_live_read_of_such_a_key_says_so_until_its_table_is_copied(
 
 @pytest.mark.proof
 def test_executors_both_engines_verify_and_the_change_feed_have_such_keys(
-    database: str, settings: ConnectorSettings, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    database: str, settings: ConnectorSettings, spark: SparkSession
 ) -> None:
     execute(database, SETUP)
     sync_once(settings, source_of(database), spark)
-    monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 0)
+    settings = replace(settings, sizes=DIVIDED)
     execute(database, ODD)
     sync_once(settings, source_of(database), spark)
     execute(database, MORE)

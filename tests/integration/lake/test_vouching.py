@@ -10,10 +10,9 @@ import pytest
 from tests.integration.lake.equality import execute
 from tests.integration.postgres.test_window_points import server_of_its_own, waiting_for_a_standby
 from tests.postgres import wait_until
-from tests.running import running, sync_once
+from tests.running import connector_of, running, sync_once
 
 import tailrace
-from tailrace.connector.connector import Connector
 from tailrace.connector.events import Event, TableChanged
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
@@ -145,7 +144,7 @@ def test_a_table_whose_columns_changed_while_it_was_copied_is_in_no_cut_until_it
             monkeypatch.setattr(AheadPostgres, "ahead", 1 << 30)
 
     kinds.register("ahead", f"{__name__}:AheadPostgres")
-    connector = Connector(settings, AheadPostgres(database))
+    connector = connector_of(settings, AheadPostgres(database))
     connector.subscribe(change)
     connector.start()
     home = LakeHome(settings.lake)

@@ -1,4 +1,4 @@
-"""Windows whose chunks are read, reconciled and written by Spark's executors, as those of large tables are."""
+"""Windows whose chunks are read, reconciled and written in many tasks of Spark, as those of large tables are."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.doors.one_thread import OneThread
 from tests.integration.lake.equality import assert_equal, execute
 from tests.load import Load, writers
 from tests.running import running
 
-from tailrace.connector import _growing
+from tailrace.engine.door import Engine
+from tailrace.engine.spark.engine import SparkEngine
+from tailrace.engine.spark.session import LazySession
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings
-from tailrace.snapshot import windows
+from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source.kinds import source_of
-from tailrace.spark import sharing
 
 ORDERS = TableId("public", "orders")
 ROWS = 600
@@ -39,29 +40,29 @@ LOAD = Load(
 )
 
 
-def jobs_of(spark: SparkSession) -> int:
-    return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
-
-
-def test_windows_on_executors_under_load_equal_the_source(
-    database: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_in_spark", [False, True], ids=["one_thread", "spark"])
+def test_windows_in_many_tasks_under_load_equal_the_source(
+    database: str, tmp_path: Path, spark: SparkSession, is_in_spark: bool
 ) -> None:
     """Rows move between keys and leave their large columns out meanwhile."""
-    monkeypatch.setattr(sharing, "THREADS_MAX", 0)
-    monkeypatch.setattr(windows, "HERE_ROWS_MAX", 10)
-    monkeypatch.setattr(_growing, "SHARED_ROWS_MIN", 10)
-    monkeypatch.setattr(_growing, "PORTION_BYTES_MIN", 1)
     execute(database, SETUP)
     settings = ConnectorSettings(
-        tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.5, window_rows=60, readers_max=2
+        tmp_path / "lake",
+        publish_every_seconds=0.1,
+        look_at_tables_seconds=0.5,
+        window_rows=60,
+        readers_max=2,
+        sizes=TaskSizes(portion_bytes=1),
     )
-    with running(settings, source_of(database), spark) as run:
+    engine: Engine = SparkEngine(LazySession(lambda: spark, spark)) if is_in_spark else OneThread()
+    with engine, running(settings, source_of(database), engine) as run:
         run.catch_up()
-        before = jobs_of(spark)
+        before = engine.done
         with writers(database, LOAD):
             run.connector.resync(ORDERS)
             run.wait_for_state(str(ORDERS), TableState.LIVE, copy=2)
         run.catch_up()
-        # Two groups at least, each one read and one folded.
-        assert jobs_of(spark) - before >= 4
+        # Two groups at least: each is one job that reads and one that writes, of more than one task each.
+        assert engine.done.jobs - before.jobs >= 4
+        assert engine.done.tasks - before.tasks >= 8
         assert_equal(database, run.lake, str(ORDERS), spark=spark)

@@ -11,10 +11,9 @@ from pyspark.sql import SparkSession
 from tests.doors.disturbed import DisturbedPostgres
 from tests.integration.lake.equality import assert_equal, execute
 from tests.load import Load, writers
-from tests.running import running, sync_once
+from tests.running import connector_of, running, sync_once
 
 import tailrace
-from tailrace.connector.connector import Connector
 from tailrace.connector.events import TablesLanded
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
@@ -49,7 +48,7 @@ def test_cuts_that_are_open_while_a_table_is_copied_by_windows_stay_what_they_ar
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.2, window_rows=20, readers_max=1
     )
     source = DisturbedPostgres(database)
-    with running(settings, source, spark) as run, connect() as duckdb:
+    with running(settings, source) as run, connect() as duckdb:
         run.catch_up()
         execute(database, "update orders set n = 1 where id % 2 = 0; delete from orders where id = 7")
         run.wait_for_live_reads()
@@ -85,7 +84,7 @@ def test_many_tables_are_copied_by_windows_at_once_beside_writers(
     load = Load(tuple(f"update {name} set n = n + 1 where id = %(key)s" for name in names), keys_max=20)
     settings = ConnectorSettings(tmp_path / "lake", once=True, snapshot_mode=SnapshotMode.INCREMENTAL)
     told: list[TablesLanded] = []
-    connector = Connector(settings, source_of(database))
+    connector = connector_of(settings, source_of(database))
     connector.subscribe(lambda event: told.append(event) if isinstance(event, TablesLanded) else None)
     with writers(database, load, 1):
         connector.start()

@@ -12,11 +12,10 @@ from tests.doors.disturbed import DisturbedPostgres
 from tests.integration.lake.equality import assert_equal, execute
 from tests.integration.postgres.test_window_points import server_of_its_own
 from tests.postgres import wait_until
-from tests.running import Running, running, sync_once
+from tests.running import Running, connector_of, running, sync_once
 
 import tailrace
 from tailrace.connector import _reading, _trouble, _windows
-from tailrace.connector.connector import Connector
 from tailrace.connector.events import TroubleChanged
 from tailrace.connector.signals import lake_signals
 from tailrace.errors import TransientError
@@ -72,7 +71,7 @@ def test_a_run_that_is_to_end_by_itself_gives_up_when_the_source_stays_away(
         execute(server.dsn(), SETUP)
         source = DisturbedPostgres(server.dsn())
         source.disturbance.begin(after(3, server.stop))
-        connector = Connector(once, source)
+        connector = connector_of(once, source)
         connector.start()
         with pytest.raises(TransientError):
             assert connector.wait(60)
@@ -117,7 +116,7 @@ def test_with_once_a_table_that_stays_locked_ends_the_run(
     source = DisturbedPostgres(database)
     with psycopg.connect(database) as locker:
         source.disturbance.begin(after(2, lambda: locker.execute("lock table t") and None))
-        connector = Connector(replace(settings, once=True, snapshot_mode=SnapshotMode.INCREMENTAL), source)
+        connector = connector_of(replace(settings, once=True, snapshot_mode=SnapshotMode.INCREMENTAL), source)
         connector.start()
         with pytest.raises(TransientError, match="cannot be read while it is locked by pid"):
             assert connector.wait(60)
@@ -133,7 +132,7 @@ def test_with_once_a_transaction_that_wrote_to_a_table_to_be_copied_and_stays_op
     with psycopg.connect(database) as writer:
         writer.execute("update t set id = id")
         LakeHome(once.lake).requests.ask_resync(T)
-        connector = Connector(once, source)
+        connector = connector_of(once, source)
         connector.start()
         pid = writer.info.backend_pid
         with pytest.raises(TransientError, match=f"a copy waits for pid {pid}, which wrote to the table") as caught:
@@ -149,7 +148,7 @@ def test_with_once_a_lock_that_keeps_a_table_from_being_published_ends_the_run(
     execute(database, SETUP)
     with psycopg.connect(database) as locker:
         locker.execute("lock table t")
-        connector = Connector(replace(settings, once=True), source_of(database))
+        connector = connector_of(replace(settings, once=True), source_of(database))
         connector.start()
         with pytest.raises(TransientError, match=f"waits for pid {locker.info.backend_pid}") as caught:
             assert connector.wait(60)

@@ -12,10 +12,9 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 from tests.integration.lake.equality import assert_equal, assert_live, assert_published, execute
-from tests.running import Running, running, sync_once
+from tests.running import DIVIDED, Running, running, sync_once
 from tests.verifying import verify
 
-from tailrace.connector import _publishing
 from tailrace.connector.events import TableChanged
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
@@ -198,7 +197,7 @@ def test_columns_that_come_and_go_are_followed_and_another_type_or_a_key_copies_
 
 @pytest.mark.timeout(400)
 def test_both_engines_executors_and_verify_count_equal_rows_and_drift_is_repaired(
-    source: str, writer: Writer, settings: ConnectorSettings, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    source: str, writer: Writer, settings: ConnectorSettings, spark: SparkSession
 ) -> None:
     with running(settings, source_of(source), spark) as run:
         run.catch_up()
@@ -209,8 +208,7 @@ def test_both_engines_executors_and_verify_count_equal_rows_and_drift_is_repaire
         for engine, tables in ((None, TABLES), (spark, (EVENTS, "public.zeros"))):
             found = verify(source, run.lake, engine, *tables)
             assert found.is_equal, found
-    monkeypatch.setattr(_publishing, "DRIVER_BYTES_MAX", 0)
-    sync_once(replace(settings, once=True), source_of(source), spark)
+    sync_once(replace(settings, once=True, sizes=DIVIDED), source_of(source), spark)
     assert_published(source, settings.lake, TABLES, spark)
     with running(replace(settings, publish_every_seconds=0.01), source_of(source), spark) as run:
         run.catch_up()

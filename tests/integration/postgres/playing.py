@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 
-from tailrace.changes.decoding import changes_here
+from tailrace.changes.decoding import Changes
 from tailrace.changes.ordering import in_order
 from tailrace.changes.tail import touched_shape
 from tailrace.log.reader import LogReader
@@ -27,7 +27,7 @@ def replayed(source: PostgresSource, log: Path, table: TableId) -> dict[int, dic
     shape = touched_shape(reader, table, (0, reader.head.seq), source.decode)
     if shape is None:
         return {}
-    changes = changes_here(reader, 0, reader.head.seq, shape)
+    changes = Changes.of(reader, shape, (0, reader.head.seq)).table()
     rows: dict[int, dict[str, Any]] = {}
     for change in in_order(changes, (SEQ, POS)).to_pylist():
         row = {name: change[name] for name in shape.target.names}

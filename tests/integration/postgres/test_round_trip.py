@@ -15,7 +15,7 @@ from tests.integration.postgres.playing import T, replayed
 from tests.integration.postgres.reading import described, walk
 from tests.postgres import wait_until
 
-from tailrace.changes.decoding import changes_here
+from tailrace.changes.decoding import Changes
 from tailrace.changes.ordering import in_order
 from tailrace.changes.tail import touched_shape
 from tailrace.log.reader import LogReader
@@ -246,7 +246,7 @@ def captured(source: PostgresSource, claim: Claim, log: Path) -> pa.Table:
     reader = LogReader(log)
     shape = touched_shape(reader, T, (0, reader.head.seq), source.decode)
     assert shape is not None
-    return in_order(changes_here(reader, 0, reader.head.seq, shape), (SEQ, POS))
+    return in_order(Changes.of(reader, shape, (0, reader.head.seq)).table(), (SEQ, POS))
 
 
 def copied(source: PostgresSource) -> pa.Table:

@@ -15,10 +15,9 @@ from demo.embedded import EmbeddedPostgres
 from tests.integration.postgres.capturing import Capture
 from tests.integration.postgres.test_capture import ids, reaches_now
 from tests.postgres import wait_until
-from tests.running import sync_once
+from tests.running import connector_of, sync_once
 
 import tailrace
-from tailrace.connector.connector import Connector
 from tailrace.errors import GapError
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
@@ -157,7 +156,7 @@ def test_a_run_that_is_to_end_finds_out_a_server_that_was_set_back_and_wrote_exa
     # As long as the other one, so that the WAL ends where the log does.
     server.run("insert into t values (1, 'other')")
     for _ in range(2):
-        connector = Connector(settings, PostgresSource(server.embedded.dsn()))
+        connector = connector_of(settings, PostgresSource(server.embedded.dsn()))
         connector.start()
         with pytest.raises(GapError):
             connector.wait(60)

@@ -12,19 +12,19 @@ import pyspark
 import pytest
 from tests.cluster import bare_python
 
+from tailrace.engine.spark.cluster import NEEDED, packed, require_reachable
+from tailrace.engine.spark.errors import SessionError
 from tailrace.settings import SparkSettings
-from tailrace.spark.cluster import NEEDED, packed, require_reachable
-from tailrace.spark.task_errors import SessionError
 
 LOOK = """
 from pathlib import Path
 import sys
-from tailrace.spark.cluster import missing
+from tailrace.engine.spark.cluster import missing
 for message, hint in missing(Path(sys.argv[1]), ()):
     print(message, hint, sep="\\n")
 """
 WORK = """
-import tailrace.spark.chunks, tailrace.spark.compaction, tailrace.lake.delta.format, tailrace.source.postgres.source
+import tailrace.changes.folding, tailrace.lake.delta.format, tailrace.source.postgres.source
 print(tailrace.source.postgres.source.__file__)
 """
 

@@ -14,20 +14,22 @@ import pyarrow.parquet as pq
 import pytest
 from psycopg.errors import DeadlockDetected
 from pyspark.sql import SparkSession
+from tests.doors.one_thread import OneThread
 from tests.running import running, sync_once
 from tests.verifying import verify
 from typer.testing import CliRunner
 
 from tailrace.cli.commands import app
+from tailrace.engine.spark.engine import SparkEngine
+from tailrace.engine.spark.session import LazySession
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings, VerifySettings
+from tailrace.settings import ConnectorSettings, TaskSizes, VerifySettings
 from tailrace.source.kinds import source_of
 from tailrace.verify._catching_up import CatchingUp
-from tailrace.verify.events import TableProgressed, VerifyEvent
 from tailrace.verify.report import Difference, Report, Verdict
 from tailrace.verify.verification import Verification
 
@@ -89,9 +91,9 @@ def test_an_equal_lake_is_equal_and_each_change_made_in_it_by_others_is_found_by
         f"update {odd} set v = -0.0 where `k 2` = '2024-01-01 01:00:00'",
     ):
         spark.sql(statement)
-    here, on_executors = (verify(database, lake, engine, "notes", "ta*").tables for engine in (None, spark))
-    assert here == on_executors
-    found = {str(each.table): each for each in here}
+    whole, divided = (verify(database, lake, engine, "notes", "ta*").tables for engine in (None, spark))
+    assert whole == divided
+    found = {str(each.table): each for each in whole}
     assert set(found) == {"public.notes", 'odd."ta.b[le]"'}
     assert [(each.key, each.difference, each.columns) for each in found["public.notes"].keys] == [
         ({"id": "11"}, Difference.CHANGED, ("v",)),
@@ -168,30 +170,54 @@ def test_what_sync_was_told_and_verify_was_not_stays_as_it_is_at_the_source(
         query = "select prrelid::regclass::text, xmin::text from pg_publication_rel order by 1"
         sent = conn.execute(query).fetchall()
         conn.execute("insert into orders values (2); insert into signals values ('s', 'log', '{}')")
-        CatchingUp(LakeHome.find(lake), source_of(database), spark, lambda event: None).to_the_present()
+        engine = SparkEngine(LazySession(lambda: spark, spark))
+        catching_up = CatchingUp(LakeHome.find(lake), source_of(database), engine, lambda event: None, TaskSizes())
+        catching_up.to_the_present()
         assert conn.execute(query).fetchall() == sent
     assert [name for name, _ in sent] == ["orders", "signals"]
     log = LogReader(LakeHome(lake).log)
     assert len(log.relations(0, log.head.seq)) == 2, "both tables' changes have come"
 
 
-def test_executors_compare_what_turns_out_to_be_large_and_no_partitions_that_are_small(
-    database: str, tmp_path: Path, spark: SparkSession
+@pytest.mark.parametrize(
+    ("sizes", "divided"),
+    [
+        (TaskSizes(), set()),
+        (TaskSizes(compare_bytes=64 << 10), {"verify public.packed", "verify public.parts"}),
+        (TaskSizes(compare_bytes=2 << 20, decoded_bytes_max=256 << 10), {"verify public.packed"}),
+    ],
+    ids=["whole", "divided", "turns out to be large"],
+)
+def test_what_is_large_is_divided_also_where_that_turns_out_while_it_is_read(
+    database: str, tmp_path: Path, sizes: TaskSizes, divided: set[str]
 ) -> None:
+    """Values that repeat take little room at the source, and much in memory."""
     execute(
         database,
         "create table packed (id int primary key, v text);"
-        "insert into packed select n, repeat('text', 20000) from generate_series(1, 9) n;"
+        "insert into packed select n, repeat('text', 20000) || n from generate_series(1, 40) n;"
         "create table parts (id int, part int, primary key (id, part)) partition by list (part);"
         + "".join(f"create table part{n} partition of parts for values in ({n});" for n in range(12))
         + "insert into parts select n, n % 12 from generate_series(1, 50) n",
     )
-    lake = tmp_path / "lake"
+    lake, engine = tmp_path / "lake", OneThread(travels=True)
     sync_once(ConnectorSettings(lake, once=True), source_of(database))
-    told: list[VerifyEvent] = []
-    settings = VerifySettings(lake, here_bytes_max=160 << 10)
-    assert Verification(settings, source_of(database), spark, told.append).run().is_equal
-    assert {str(event.table) for event in told if isinstance(event, TableProgressed)} == {"public.packed"}
+    report = Verification(VerifySettings(lake, sizes=sizes), source_of(database), engine, lambda event: None).run()
+    assert {str(each.table): (each.verdict, each.source_rows) for each in report.tables} == {
+        "public.packed": (Verdict.EQUAL, 40),
+        "public.parts": (Verdict.EQUAL, 50),
+    }
+    assert {job.description for job in engine.jobs if job.description.startswith("verify public")} == divided
+
+
+def test_spark_is_not_started_where_nothing_can_be_compared(database: str, tmp_path: Path) -> None:
+    execute(database, "create table keyless (v text)")
+    lake, engine = tmp_path / "lake", OneThread(travels=True)
+    with suppress(DefiniteError):
+        sync_once(ConnectorSettings(lake, once=True), source_of(database))
+    report = Verification(VerifySettings(lake), source_of(database), engine, lambda event: None).run()
+    assert [each.verdict for each in report.tables] == [Verdict.NOT_COMPARED]
+    assert not [job for job in engine.jobs if "verify" in job.description]
 
 
 @pytest.mark.timeout(400)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tailrace.changes.shape import conform
 from tailrace.changes.states import events_of, states_of
 from tailrace.errors import ResyncError
-from tailrace.lake.key_index import key_codes
 from tailrace.model.change import BEFORE, COUNT, UNCHANGED, change_schema, row_schema
+from tailrace.model.codes import key_codes
 from tailrace.model.row import repeated, row_codes
 from tailrace.model.table import Column, TableId, TableSchema
 

@@ -18,6 +18,7 @@ SERVER = {"database.hostname": "127.0.0.1", "database.user": "ann", "database.db
 SHOP = {"name": "shop", "lake.path": "lake"} | SERVER
 
 NOT_FOR_A_FILE = {
+    "sizes",
     "is_guest",
     "once",
     "batch_bytes_max",
@@ -71,6 +72,7 @@ MAPPED: list[tuple[dict[str, str], dict[str, Any]]] = [
         {"spark.master": "spark://host:7077", "spark.conf.spark.executor.memory": "2g"},
         {"spark": SparkSettings("spark://host:7077", (("spark.executor.memory", "2g"),))},
     ),
+    ({"spark.ui": "true"}, {"spark": SparkSettings(ui=True)}),
     ({"table.include.list": "a.1,a.2"}, {"tables": ("a.1", "[aA].1", "a.2", "[aA].2")}),
     ({"table.exclude.list": "1.2", "schema.exclude.list": "3"}, {"exclude": ("1.2", "3.*")}),
     ({"schema.include.list": "1"}, {"tables": ("1.*",)}),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
+from tests.doors.one_thread import OneThread
 
+from tailrace.connector._batch import Publisher
 from tailrace.connector._pace import due_after
 from tailrace.connector._publishing import LiveTable
 from tailrace.connector._upkeep import Upkeep
@@ -19,9 +21,8 @@ from tailrace.lake.stamp import Stamp
 from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source.kinds import source_class
-from tailrace.spark.session import LazySession
 
 
 def test_a_publish_is_followed_by_three_times_as_long_for_others_unless_the_log_is_ahead() -> None:
@@ -34,6 +35,9 @@ def test_a_publish_is_followed_by_three_times_as_long_for_others_unless_the_log_
 @dataclass
 class Live:
     tables: dict[TableId, LiveTable] = field(default_factory=dict)
+    publisher: Publisher = field(
+        default_factory=lambda: Publisher(OneThread(), TaskSizes(), ThreadPoolExecutor(1), "test")
+    )
 
 
 def test_upkeep_takes_a_quarter_of_the_time(tmp_path: Path) -> None:
@@ -81,7 +85,6 @@ def new_table(home: LakeHome, table: TableId) -> LiveTable:
         table=table,
         relation=7,
         stored=stored,
-        spark=LazySession(lambda: pytest.fail("no Spark is needed")),
         decode=source.decode,
         why_copy=source.why_copy,
         why_part=source.why_part,

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.doors.damage import DAMAGES
 
-from tailrace.lake.key_index import KeyIndex, key_codes
+from tailrace.lake.key_index import KeyIndex
+from tailrace.model.codes import key_codes
 
 TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (pa.int16(), st.integers(-3, 3)),

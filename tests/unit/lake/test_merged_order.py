@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.doors.writing import maintained
 
 from tailrace.lake.delta.table import DeltaTable
 from tailrace.lake.stamp import Stamp
@@ -39,7 +40,7 @@ def test_what_many_small_publishes_wrote_is_merged_in_the_order_of_the_key(tmp_p
             [draft.write(pa.Table.from_pylist(states, pa.schema([*row_schema(SCHEMA), *FIELDS])).to_batches())]
         )
     before = set(path.glob("*.parquet"))
-    assert table.maintain() is not None
+    assert maintained(table) is not None
     (merged,) = set(path.glob("*.parquet")) - before
     found = pq.read_table(merged)
     rows = list(zip(*(column.to_pylist() for column in found.columns), strict=True))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,9 +20,10 @@ from tailrace.lake.delta._contents import Contents, records
 from tailrace.lake.delta._counting import CountsWriter
 from tailrace.lake.delta._folding import Part, RowsWriter, StatesWriter
 from tailrace.lake.delta._json import text_of
-from tailrace.lake.delta._metadata import Metadata, upgraded
+from tailrace.lake.delta._metadata import Field, Metadata, upgraded
 from tailrace.lake.delta._rows import read_batches, write_rows
 from tailrace.lake.delta._vectors import located, positions_in, read_vector, write_vectors
+from tailrace.lake.door import Rewrite
 from tailrace.lake.stamp import Stamp
 
 Action = Mapping[str, Any]
@@ -38,19 +40,34 @@ class DeltaDraft:
     """The same, with the column for values that others cannot hold; taken where a part has one."""
     stamp: Stamp
     operation: str
-    replaces_all: bool
     write: RowsWriter | StatesWriter | CountsWriter
+
+    @property
+    def write_alone(self) -> RowsWriter | StatesWriter | CountsWriter:
+        return self.write if isinstance(self.write, RowsWriter) else replace(self.write, files=None)
 
     def again(self, parts: Iterable[Part]) -> pa.Table | None:
         found = [part.again for part in parts if part.again is not None and part.again.num_rows]
         return pa.concat_tables(found) if found else None
 
-    def commit(self, parts: Iterable[Part], stamp: Stamp | None = None) -> int:
+    def rest(self, parts: Iterable[Part]) -> list[Rewrite]:
+        """Of a table without deletion vectors, a file that loses rows is written again without them."""
+        if self.metadata.has_vectors or self.base is None:
+            return []
+        files, left = self.base.files, self._left(list(parts))
+        return [
+            Rewritten(self.log.table, self.metadata.fields, files[path], vector.serialize())
+            for path, vector in left.items()
+            if len(vector) < records(files[path])
+        ]
+
+    def commit(self, parts: Iterable[Part], stamp: Stamp | None = None, *, replaces_all: bool = False) -> int:
         parts = list(parts)
-        self._require_written(parts)
+        require_written(self.log.table, parts)
         failpoint("delta.rows")
         metadata = self.widened if any(part.has_exact for part in parts) else self.metadata
-        actions = [*shape_actions(self.base, metadata), *self._removed(), *self._changed(parts)]
+        is_all = replaces_all or isinstance(self.write, RowsWriter)
+        actions = [*shape_actions(self.base, metadata), *(self._removed() if is_all else self._changed(parts))]
         actions += [{"add": add} for part in parts for add in part.added]
         version = self.base.version + 1 if self.base else 0
         failpoint("delta.vectors")
@@ -64,47 +81,63 @@ class DeltaDraft:
             return None
         return [self.metadata.field(name).physical for name in self.write.schema.key]
 
-    def _require_written(self, parts: Sequence[Part]) -> None:
-        """A definite error for a file that is not here: a machine wrote it to a folder that is not the lake's."""
-        for add in (add for part in parts for add in part.added):
-            path = located(self.log.table, add["path"])
-            try:
-                is_whole = path.stat().st_size == add["size"]
-            except FileNotFoundError:
-                is_whole = False
-            if not is_whole:
-                hint = "put the lake into a folder that all of Spark's machines share under one name"
-                raise DefiniteError(f"{path} was written by an executor and is not here", hint)
-
     def _removed(self) -> list[Action]:
-        if not self.replaces_all or self.base is None:
-            return []
-        return [{"remove": removal(add)} for add in self.base.files.values()]
+        return [{"remove": removal(add)} for add in self.base.files.values()] if self.base else []
 
-    def _changed(self, parts: Sequence[Part]) -> list[Action]:
-        """Files that lose rows."""
+    def _left(self, parts: Sequence[Part]) -> dict[str, BitMap64]:
+        """Of files that lose rows: all that they have lost, by their paths."""
         gone: dict[str, BitMap64] = {}
         for part in parts:
             for path, positions in part.gone.items():
                 gone[path] = gone.get(path, BitMap64()) | BitMap64.deserialize(positions)
         if not gone:
+            return {}
+        assert self.base is not None
+        return {path: read_vector(self.log.table, self.base.files[path]) | found for path, found in gone.items()}
+
+    def _changed(self, parts: Sequence[Part]) -> list[Action]:
+        """Files that lose rows."""
+        left = self._left(parts)
+        if not left:
             return []
         assert self.base is not None
-        table, files = self.log.table, self.base.files
-        everything = {path: read_vector(table, files[path]) | positions for path, positions in gone.items()}
-        actions: list[Action] = [{"remove": removal(files[path])} for path in everything]
-        kept = {path: vector for path, vector in everything.items() if len(vector) < records(files[path])}
-        if self.metadata.has_vectors:
-            named = write_vectors(table, list(kept.values())) if kept else []
+        files = self.base.files
+        actions: list[Action] = [{"remove": removal(files[path])} for path in left]
+        kept = {path: vector for path, vector in left.items() if len(vector) < records(files[path])}
+        if kept and self.metadata.has_vectors:
+            named = write_vectors(self.log.table, list(kept.values()))
             actions += [{"add": _with_vector(files[path], each)} for path, each in zip(kept, named, strict=True)]
-        else:
-            actions += [{"add": add} for path, vector in kept.items() if (add := self._without(files[path], vector))]
         return actions
 
-    def _without(self, add: Action, gone: BitMap64) -> Action | None:
-        """The file written again without some rows."""
-        batches = read_batches(located(self.log.table, add["path"]), self.metadata.fields, positions_in(gone))
-        return write_rows(self.log.table, batches, self.metadata.fields)
+
+@dataclass(frozen=True)
+class Rewritten:
+    """Writes a file again without some of its rows. Runs in a task."""
+
+    table: Path
+    fields: tuple[Field, ...]
+    add: Action
+    gone: bytes
+
+    def __call__(self) -> Part:
+        positions = positions_in(BitMap64.deserialize(self.gone))
+        added = write_rows(
+            self.table, read_batches(located(self.table, self.add["path"]), self.fields, positions), self.fields
+        )
+        return Part((added,) if added else ())
+
+
+def require_written(table: Path, parts: Iterable[Part]) -> None:
+    """A definite error for a file that is not here: a machine wrote it to a folder that is not the lake's."""
+    for add in (add for part in parts for add in part.added):
+        path = located(table, add["path"])
+        try:
+            is_whole = path.stat().st_size == add["size"]
+        except FileNotFoundError:
+            is_whole = False
+        if not is_whole:
+            hint = "put the lake into a folder that all of Spark's machines share under one name"
+            raise DefiniteError(f"{path} was written by an executor and is not here", hint)
 
 
 def shape_actions(base: Contents | None, metadata: Metadata) -> list[Action]:

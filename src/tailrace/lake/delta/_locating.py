@@ -13,9 +13,10 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ from tailrace.lake.delta._damage import noticed
 from tailrace.lake.delta._metadata import Field
 from tailrace.lake.delta._rows import read_batches, read_columns
 from tailrace.lake.delta._vectors import located, positions_in, read_vector
-from tailrace.lake.key_index import KeyCodes, KeyIndex, key_codes
+from tailrace.lake.key_index import KeyIndex
+from tailrace.model.codes import KeyCodes, key_codes
 
 INDEX_FOLDER = "_tailrace_keys"
 """Readers and VACUUM pass over folders that begin so."""
@@ -57,8 +59,52 @@ class Places:
         return np.bincount(self.which, minlength=wanted)
 
 
+class _Remembered:
+    """Indexes of files that this process has looked at lately, of all tables together: a worker gets to see any. Any
+    thread."""
+
+    def __init__(self) -> None:
+        self._indexes: OrderedDict[tuple[str, str], KeyIndex] = OrderedDict()
+        self._checked: dict[str, str] = {}
+        """Saved indexes that were read to their ends, and what tells them from others in their places."""
+        self._lock = threading.Lock()
+
+    def get(self, file: tuple[str, str], load: Callable[[], KeyIndex]) -> KeyIndex:
+        """The index of a file for a key, loaded where it is not known."""
+        with self._lock:
+            index = self._indexes.pop(file, None)
+        if index is None:
+            index = load()
+        with self._lock:
+            self._indexes[file] = index
+            self._forget()
+        return index
+
+    def is_checked(self, path: Path, identity: str) -> bool:
+        return self._checked.get(str(path)) == identity
+
+    def note_checked(self, path: Path, identity: str) -> None:
+        self._checked[str(path)] = identity
+
+    def _forget(self) -> None:
+        """Those that were not looked at for longest, until the others are few enough; never the last one."""
+        rows = {name: 0 if each.is_mapped else len(each.codes) for name, each in self._indexes.items()}
+        total = sum(rows.values())
+        for name in list(rows)[:-1]:
+            if total <= REMEMBERED_ROWS_MAX and len(self._indexes) <= REMEMBERED_FILES_MAX:
+                return
+            if total <= REMEMBERED_ROWS_MAX or rows[name]:
+                del self._indexes[name]
+                total -= rows[name]
+        if len(self._checked) > 8 * REMEMBERED_FILES_MAX:
+            self._checked.clear()
+
+
+_REMEMBERED = _Remembered()
+
+
 class Locator:
-    """Finds keys in the files of one version. Any thread. Goes to executors without what it remembers."""
+    """Finds keys in the files of one version. Any thread, any process."""
 
     def __init__(
         self, table: Path, key: Sequence[Field], *, whole_rows: bool = False, exact: Field | None = None
@@ -69,27 +115,11 @@ class Locator:
         """The key is all columns of a table that has none."""
         self.exact = exact if whole_rows else None
         """Where files have what those columns cannot hold, if any has."""
-        self._remembered: OrderedDict[str, KeyIndex] = OrderedDict()
-        self._checked: dict[str, str] = {}
-        self._lock = threading.Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_remembered": OrderedDict(), "_checked": {}, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= {**state, "_lock": threading.Lock()}
 
     @property
     def physical(self) -> list[str]:
         """The key's columns, as the files call them."""
         return [field.physical for field in self._key]
-
-    def is_for(self, key: Sequence[Field], *, whole_rows: bool, exact: Field | None) -> bool:
-        return (
-            [each.physical for each in key] == self.physical
-            and whole_rows == self.whole_rows
-            and (not whole_rows or exact == self.exact)
-        )
 
     def find(self, columns: Sequence[pa.Array], files: Sequence[Action], exact: pa.Array | None = None) -> Places:
         """Every live row that has a wanted key; `columns` are the keys' parts, and `exact` what these cannot hold."""
@@ -116,25 +146,7 @@ class Locator:
         return which, positions
 
     def _index(self, add: Action) -> KeyIndex:
-        name = add["path"]
-        with self._lock:
-            index = self._remembered.pop(name, None)
-            if index is None:
-                index = self._load(add)
-            self._remembered[name] = index
-            self._forget()
-        return index
-
-    def _forget(self) -> None:
-        """Those that were not looked at for longest, until the others are few enough; never the last one."""
-        rows = {name: 0 if each.is_mapped else len(each.codes) for name, each in self._remembered.items()}
-        total = sum(rows.values())
-        for name in list(rows)[:-1]:
-            if total <= REMEMBERED_ROWS_MAX and len(self._remembered) <= REMEMBERED_FILES_MAX:
-                return
-            if total <= REMEMBERED_ROWS_MAX or rows[name]:
-                del self._remembered[name]
-                total -= rows[name]
+        return _REMEMBERED.get((str(located(self._table, add["path"])), self._key_name()), partial(self._load, add))
 
     def _load(self, add: Action) -> KeyIndex:
         path = located(self._table, add["path"])
@@ -159,9 +171,9 @@ class Locator:
             identity = _identity(path)
         except FileNotFoundError:
             return None
-        index = KeyIndex.load(path, rows_file, is_checked=self._checked.get(path.name) == identity)
+        index = KeyIndex.load(path, rows_file, is_checked=_REMEMBERED.is_checked(path, identity))
         if index is not None:
-            self._checked[path.name] = identity
+            _REMEMBERED.note_checked(path, identity)
         return index
 
     def _made(self, path: Path) -> KeyIndex:

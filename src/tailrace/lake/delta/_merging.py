@@ -13,14 +13,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tailrace.failpoint import failpoint
+from tailrace.lake.delta._commit_log import CommitLog
+from tailrace.lake.delta._committing import Origin, commit
 from tailrace.lake.delta._contents import Contents, records
-from tailrace.lake.delta._draft import removal
+from tailrace.lake.delta._draft import removal, require_written
+from tailrace.lake.delta._folding import Part
+from tailrace.lake.delta._metadata import Field
 from tailrace.lake.delta._rows import read_batches, write_rows
 from tailrace.lake.delta._vectors import located, positions_in, read_vector
 
@@ -92,22 +98,45 @@ def _gone(add: Action) -> float:
     return int(vector["cardinality"]) / max(records(add), 1) if vector else 0.0
 
 
-def merged(table: Path, contents: Contents, files: Sequence[Action], key: Sequence[str]) -> list[Action]:
-    """The actions that put one new file in the place of these, in the order of the key. No row changes."""
-    fields = contents.metadata.fields
-    names = [field.name for physical in key for field in fields if field.physical == physical]
-    actions: list[Action] = [{"remove": {**removal(add), "dataChange": False}} for add in files]
-    batches = _rows(table, contents, files)
-    if len(files) > 1 and names:
-        batches = _sorted(list(batches), names)
-    added = write_rows(table, batches, fields)
-    return [*actions, {"add": {**added, "dataChange": False}}] if added else actions
+@dataclass(frozen=True)
+class MergedFiles:
+    """Writes one new file in the place of some, in the order of the key. Runs in a task."""
+
+    table: Path
+    fields: tuple[Field, ...]
+    files: tuple[Action, ...]
+    key: tuple[str, ...]
+
+    def __call__(self) -> Part:
+        names = [field.name for physical in self.key for field in self.fields if field.physical == physical]
+        batches = self._rows()
+        if len(self.files) > 1 and names:
+            batches = _sorted(list(batches), names)
+        added = write_rows(self.table, batches, self.fields)
+        return Part((added,) if added else ())
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        for add in self.files:
+            gone = positions_in(read_vector(self.table, add))
+            yield from read_batches(located(self.table, add["path"]), self.fields, gone)
 
 
-def _rows(table: Path, contents: Contents, files: Sequence[Action]) -> Iterator[pa.RecordBatch]:
-    for add in files:
-        gone = positions_in(read_vector(table, add))
-        yield from read_batches(located(table, add["path"]), contents.metadata.fields, gone)
+@dataclass(frozen=True)
+class DeltaMerging:
+    """Implements `Merging`."""
+
+    log: CommitLog
+    version: int
+    origin: Origin
+    rewrite: MergedFiles
+
+    def commit(self, part: Part) -> int:
+        require_written(self.log.table, [part])
+        removed = [{"remove": {**removal(add), "dataChange": False}} for add in self.rewrite.files]
+        added = [{"add": {**add, "dataChange": False}} for add in part.added]
+        commit(self.log, self.version, [*removed, *added], self.origin)
+        failpoint("delta.merge")
+        return self.version
 
 
 def _sorted(batches: list[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailrace.errors import ResyncError
-from tailrace.failpoint import failpoint
 from tailrace.lake.delta import _durability, _open_versions, _reading, _recovery
 from tailrace.lake.delta._checkpoint import checkpoint, is_due, point_to
 from tailrace.lake.delta._commit_log import COPY, CommitLog
@@ -22,7 +21,7 @@ from tailrace.lake.delta._draft import DeltaDraft, shape_actions
 from tailrace.lake.delta._folding import RowsWriter, StatesWriter
 from tailrace.lake.delta._growing import GrowingWriter
 from tailrace.lake.delta._locating import Locator
-from tailrace.lake.delta._merging import choose, merged
+from tailrace.lake.delta._merging import DeltaMerging, MergedFiles, choose
 from tailrace.lake.delta._metadata import Field, Metadata, require_kept
 from tailrace.lake.delta._names import require_addable, require_possible
 from tailrace.lake.delta._pruning import prune
@@ -42,7 +41,6 @@ class DeltaTable:
         self._path = path
         self._log = CommitLog(path)
         self._known: Contents | None = None
-        self._locator: Locator | None = None
 
     def version(self, at: int | None = None) -> TableVersion | None:
         number = self._log.newest() if at is None else at
@@ -70,14 +68,13 @@ class DeltaTable:
             require_kept(schema.table, base.protocol, metadata)
         widened = metadata.with_exact()
         write = RowsWriter(self._path, metadata.source_fields, _exact_field(widened))
-        return DeltaDraft(self._log, base, metadata, widened, stamp, COPY, replaces_all=True, write=write)
+        return DeltaDraft(self._log, base, metadata, widened, stamp, COPY, write)
 
     def publish(
         self,
         schema: TableSchema,
         stamp: Stamp,
         *,
-        replaces_all: bool = False,
         is_growing: bool = False,
         tells_all: bool = False,
     ) -> DeltaDraft:
@@ -88,12 +85,12 @@ class DeltaTable:
         widened = metadata.with_exact()
         if base.foreign is not None:
             raise ResyncError.of(schema.table, f"the lake had drifted from the source: {base.foreign}")
-        files = None if replaces_all else tuple(base.files.values())
+        files = tuple(base.files.values())
         with_key = partial(GrowingWriter, tells_all=tells_all) if is_growing else StatesWriter
         writer = with_key if schema.key else CountsWriter
         locator, fields = self._locator_of(metadata, schema), metadata.source_fields
         write = writer(self._path, fields, _exact_field(widened), schema, locator, files)
-        return DeltaDraft(self._log, base, metadata, widened, stamp, "PUBLISH", replaces_all=replaces_all, write=write)
+        return DeltaDraft(self._log, base, metadata, widened, stamp, "PUBLISH", write)
 
     def restamp(self, stamp: Stamp) -> int:
         base = self._look()
@@ -111,16 +108,15 @@ class DeltaTable:
         commit(self._log, base.version + 1, actions, origin)
         return base.version + 1
 
-    def maintain(self) -> int | None:
+    def maintain(self) -> DeltaMerging | None:
         base = self._look()
         assert base is not None
         key = self._log.key(base.version)
         files = choose(self._path, base, key) if base.foreign is None else []
         if files:
             origin = Origin(MERGE_FILES, self._log.stamp(base.version), key)
-            commit(self._log, base.version + 1, merged(self._path, base, files, key or ()), origin)
-            failpoint("delta.merge")
-            return base.version + 1
+            rewrite = MergedFiles(self._path, base.metadata.fields, tuple(files), tuple(key or ()))
+            return DeltaMerging(self._log, base.version + 1, origin, rewrite)
         if is_due(self._log, base.version):
             checkpoint(self._log, base)
             point_to(self._log, base.version)
@@ -156,10 +152,7 @@ class DeltaTable:
 
     def _locator_of(self, metadata: Metadata, schema: TableSchema) -> Locator:
         key, whole_rows = [metadata.field(name) for name in schema.key or schema.names], not schema.key
-        exact = metadata.exact
-        if self._locator is None or not self._locator.is_for(key, whole_rows=whole_rows, exact=exact):
-            self._locator = Locator(self._path, key, whole_rows=whole_rows, exact=exact)
-        return self._locator
+        return Locator(self._path, key, whole_rows=whole_rows, exact=metadata.exact)
 
 
 def _exact_field(metadata: Metadata) -> Field:

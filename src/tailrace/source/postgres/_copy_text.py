@@ -143,8 +143,13 @@ def _form(lake: str) -> tuple[int, int, int, int]:
     return *_FIXED.get(lake, (kernel.TEXT, _END_BYTES)), 0, 0
 
 
-if __name__ == "__main__":
+def load_compiled() -> None:
+    """Have the compiled code in memory, compiled where it never was."""
     row, slack = b"d\0\0\0\5\n", bytes(kernel.SLACK)
     sent = Portion(bytearray(slack + row + slack), len(slack), len(slack + row))
     next(RowReader(TableSchema(TableId("", ""), 0, (), ())).read(sent))
     kernel.rows_end(np.frombuffer(sent.buffer, np.uint8), sent.begin, sent.end)
+
+
+if __name__ == "__main__":
+    load_compiled()
