@@ -230,7 +230,8 @@ class ScriptedSource:
                 room = bytes_max
             room -= weights[key]
         ends = zip([None, *bounds], [*bounds, None], strict=True)
-        return [KeyRange(table.table, start, stop) for start, stop in ends]
+        size = sum(weights.values()) // (len(bounds) + 1)
+        return [KeyRange(table.table, start, stop, bytes=size) for start, stop in ends]
 
     @contextmanager
     def window(self, waiting: Waiting = wait_in_silence) -> Iterator[WindowPoint]:

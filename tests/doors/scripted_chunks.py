@@ -21,6 +21,7 @@ class KeyRange:
     start: tuple[Any, ...] | None = None
     stop: tuple[Any, ...] | None = None
     condition: str | None = None
+    bytes: int = 0
 
     def holds(self, row: Row, schema: TableSchema) -> bool:
         key = values_of(row, schema.key, schema)

@@ -332,7 +332,8 @@ class Source(Protocol):
         return None
 
     def chunks(self, table: SourceTable, bytes_max: int) -> list[Chunk]:
-        """The table's rows in parts of about this size: all rows, each once. At least one chunk.
+        """The table's rows in parts of at most about this size: all rows, each once. At least one chunk. The `bytes` of
+        each are about what it takes at the source.
 
         `table` must have been described after the snapshot was taken."""
         ...

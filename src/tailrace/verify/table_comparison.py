@@ -26,7 +26,7 @@ from tailrace.verify.dealing import Blob, TooManyRows, compare_dealt, deal
 from tailrace.verify.report import Compared
 
 CHUNKS_A_SHARE = 8
-"""So that a table's size can be told from its chunks, and several readers can share them."""
+"""So that several readers can share them."""
 Part = tuple[Chunk, ...] | None
 """What one task reads before rows are dealt out: chunks of the source; None is the lake's side."""
 
@@ -56,7 +56,7 @@ class TableComparison:
         chunk_bytes = max(1, limits.sizes.compare_bytes // CHUNKS_A_SHARE)
         chunks = tuple(sides.source.chunks(found, chunk_bytes))
         # By chunks, which are measured: the catalog's estimate may be old, and a new table has none.
-        return cls(sides, judged, chunks, len(chunks) * chunk_bytes, limits)
+        return cls(sides, judged, chunks, sum(chunk.bytes for chunk in chunks), limits)
 
     @property
     def table(self) -> str:

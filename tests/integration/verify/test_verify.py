@@ -183,7 +183,7 @@ def test_what_sync_was_told_and_verify_was_not_stays_as_it_is_at_the_source(
     ("sizes", "divided"),
     [
         (TaskSizes(), set()),
-        (TaskSizes(compare_bytes=64 << 10), {"verify public.packed", "verify public.parts"}),
+        (TaskSizes(compare_bytes=16 << 10), {"verify public.packed", "verify public.parts"}),
         (TaskSizes(compare_bytes=2 << 20, decoded_bytes_max=256 << 10), {"verify public.packed"}),
     ],
     ids=["whole", "divided", "turns out to be large"],

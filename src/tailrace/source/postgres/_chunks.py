@@ -80,6 +80,8 @@ class BlockChunk:
     end_block: int | None = None
     sent: str | None = None
     condition: str | None = None
+    bytes: int = 0
+    """About what it takes at the server, TOAST included."""
     namespaces = ()
 
     def rows(self) -> sql.Composed:
@@ -102,7 +104,11 @@ def plan(info: TableInfo, bytes_max: int) -> list[BlockChunk]:
         step = max(1, -(-part.blocks // max(1, count)))
         starts = list(range(0, max(1, part.blocks), step))
         ends = [*starts[1:], None]
-        chunks += [BlockChunk(part.table, start, end, info.condition) for start, end in zip(starts, ends, strict=True)]
+        size = part.size_bytes // len(starts)
+        chunks += [
+            BlockChunk(part.table, start, end, info.condition, bytes=size)
+            for start, end in zip(starts, ends, strict=True)
+        ]
     return chunks
 
 
