@@ -74,14 +74,15 @@ def snippets(document: Path) -> Iterator[Snippet]:
 
 
 def shape(text: str) -> list[str]:
-    """Lines without what differs from run to run: numbers, made-up names, widths, how often progress is told."""
+    """Lines without what differs from run to run: numbers, made-up names, widths, how often progress is told, and when
+    Spark starts, which is told from beside."""
     words = re.sub(r"tailrace_shop_\w+", "NAME", text)
     words = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( UTC|Z)?", "#", words)
     words = re.sub(r"\b[0-9A-F]+/[0-9A-F]+\b|\d[\d,.:]*", "#", words)
     words = re.sub(r"# ([KMG]i)?B\b", "# B", words)
     words = re.sub(r"rows copied .*", "rows copied", words)
     lines = [re.sub(r"[\s━─]+", " ", line).strip() for line in words.splitlines() if line.strip()]
-    return [line for line, _ in itertools.groupby(lines)]
+    return [line for line, _ in itertools.groupby(line for line in lines if line != "· starting Spark")]
 
 
 def is_like(actual: str, shown: str) -> bool:

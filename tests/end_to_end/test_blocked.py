@@ -19,7 +19,7 @@ class Sync:
     """`tailrace sync` in a process of its own, and what it has printed so far."""
 
     def __init__(self, dsn: str, lake: Path) -> None:
-        self.process = journey.start("sync", dsn, str(lake), "--once", **journey.NO_SPARK)
+        self.process = journey.start("sync", dsn, str(lake), "--once")
         self.output = ""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -69,6 +69,7 @@ class TerminalProgress:
                 self._say(f"Spark's own page: {address}")
             case events.SparkWorked(work):
                 self._stop_line()
+                self._print_figures()
                 self._say(worked_text(work))
             case events.TableChanged(table, record):
                 self._show_table(table, record)
