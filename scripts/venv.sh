@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes an environment beside .venv with other versions: scripts/venv.sh FOLDER PYTHON [PACKAGE==VERSION ...]
-# It has what requirements.lock pins, but for these. Quick when nothing has changed since the last time.
+# With the Python of .venv it has these packages and all others from there. With another Python it has what
+# requirements.lock pins, but for these. Quick when nothing has changed since the last time.
 set -eu
 cd "$(dirname "$0")/.."
 folder="$1" python="$2"
@@ -12,11 +13,19 @@ if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
 fi
 printf 'setup: making %s with %s %s\n' "$folder" "$("$python" --version)" "$*"
 "$python" -m venv --clear "$folder"
-changes=""
-for pin in "$@"; do changes="$changes;s/^${pin%%==*}==.*/$pin/"; done
-sed "${changes#;}" requirements.lock >"$folder/requirements.lock"
-"$folder/bin/pip" install --quiet --disable-pip-version-check -r "$folder/requirements.lock"
-"$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps --editable .
+pip="$folder/bin/pip --quiet --disable-pip-version-check"
+packages() { "$1" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])'; }
+if [ "$python" = .venv/bin/python ]; then
+    $pip install --no-deps "$@"
+    # What an environment has itself is found first.
+    printf 'import site; site.addsitedir("%s")\n' "$(packages "$python")" >"$(packages "$folder/bin/python")/beside.pth"
+else
+    changes=""
+    for pin in "$@"; do changes="$changes;s/^${pin%%==*}==.*/$pin/"; done
+    sed "${changes#;}" requirements.lock >"$folder/requirements.lock"
+    $pip install -r "$folder/requirements.lock"
+    $pip install --no-deps --editable .
+fi
 "$folder/bin/python" -m tailrace.source.postgres._copy_text
 "$folder/bin/python" -m tailrace.engine.spark.prepared
 printf '%s\n' "$wanted" >"$stamp"

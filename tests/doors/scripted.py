@@ -219,7 +219,7 @@ class ScriptedSource:
         position = self.now()
         yield SnapshotPoint(position, self.format(position))
 
-    def chunks(self, table: SourceTable, bytes_max: int) -> list[KeyRange]:
+    def chunks(self, table: SourceTable, bytes_max: int, readers: int = 1) -> list[KeyRange]:
         rows = self._history().rows.get(str(table.table), {}) if table.schema.key else {}
         weights = {values_of(row, table.schema.key, table.schema): len(json.dumps(row)) for row in rows.values()}
         bounds: list[tuple[Any, ...]] = []

@@ -89,7 +89,8 @@ class Fold:
             return self._dealt(engine, job, look_of(seen))
 
     def _dealt(self, engine: Engine, job: Job, look: Look | None) -> Folded:
-        tasks = max(engine.cores, -(-self.bytes // self.sizes.fold_bytes))
+        # Whole rounds: a task that is left over would have every other core wait for it.
+        tasks = engine.cores * max(1, -(-self.bytes // (engine.cores * self.sizes.fold_bytes)))
         changes = replace(self.changes, ranges=())
         deal = partial(dealt, changes, tasks, look)
         gather = partial(gathered, changes.shape.target, self.writers, look)

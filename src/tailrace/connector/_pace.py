@@ -16,7 +16,10 @@ from tailrace.settings import ConnectorSettings
 from tailrace.source.door import Source
 
 SHOW_SECONDS = 0.5
+SHORT_SECONDS = 1.0
+SHORT_REST_FACTOR = 0.5
 REST_FACTOR = 3.0
+"""For how many times as long as a publish took it rests: for the first second of it, and for all beyond that."""
 REST_SECONDS_MAX = 30.0
 
 
@@ -95,7 +98,9 @@ class Pace:
 
 
 def due_after(begun: float, ended: float, every_seconds: float, *, is_behind: bool) -> float:
-    """When the next publish is due. Most of the time is for capture and for readers; what a batch costs grows less than
-    its size, so a slow machine gets fewer of them. None waits while the log is ahead by more than a batch."""
-    rest = min((ended - begun) * REST_FACTOR, REST_SECONDS_MAX)
-    return ended if is_behind else max(begun + every_seconds, ended + rest)
+    """When the next publish is due. What a batch costs grows less than its size, so long ones are followed by long
+    rests: most of the time is for capture and for readers. Short ones mostly wait for the disk and for Spark, and
+    readers gain by a short tail of the log. None waits while the log is ahead by more than a batch."""
+    took = ended - begun
+    rest = min(took, SHORT_SECONDS) * SHORT_REST_FACTOR + max(0.0, took - SHORT_SECONDS) * REST_FACTOR
+    return ended if is_behind else max(begun + every_seconds, ended + min(rest, REST_SECONDS_MAX))

@@ -136,16 +136,17 @@ class Vouching:
         view, mark = source.view(), source.mark()
         took = time.monotonic() - begun
         if mark == trusted:
-            self._vouch(source, reader, trusted, view)
+            self._vouch(source, reader, after, trusted, view)
         else:
             with self._lock:
                 self._wants_look = self._trusted == trusted
         return took
 
-    def _vouch(self, source: Source, reader: LogReader, trusted: str, view: View) -> None:
-        """For what the view shows, as far as it shows all."""
-        for start in range(reader.seq_at(self._upto), reader.head.seq, PORTION):
-            rows = reader.transactions(start, min(reader.head.seq, start + PORTION))
+    def _vouch(self, source: Source, reader: LogReader, after: int, trusted: str, view: View) -> None:
+        """For what the view shows of the transactions that follow, as far as it shows all."""
+        head = reader.head.seq
+        for start in range(after, head, PORTION):
+            rows = reader.transactions(start, min(head, start + PORTION))
             hidden = np.flatnonzero(source.unseen(view, rows))
             shown = int(hidden[0]) if len(hidden) else rows.num_rows
             with self._lock:

@@ -27,6 +27,7 @@ T = TypeVar("T")
 PORTION_ROWS = 1 << 16
 PORTION_WORDS = 1 << 20
 """So many rows are read at a time, and about so many words of their lists."""
+NEWEST_ROWS = 1 << 10
 _NO_ROWS = np.zeros(0, dtype=TRANSACTION)
 _NO_LISTS = np.zeros(0, dtype=np.uint64)
 
@@ -112,9 +113,15 @@ class TransactionIndex:
 
     def newest_at(self, column: str, value: int, upto: int) -> int:
         """The newest seq up to `upto` whose `column`, which never falls, is at most `value`."""
-        first = self.header(self.positions[0]).base.seq + 1
-        count = bisect.bisect_right(range(first, upto + 1), value, key=lambda seq: int(self.row(seq)[column][0]))
-        return first - 1 + count
+        base = self.header(self.positions[0]).base.seq
+        # Mostly asked for what has just been logged: one read of the newest rows tells.
+        last = max(base, upto - NEWEST_ROWS)
+        newest = self.read(last, upto)[0][column]
+        if len(newest) and newest[0] <= value:
+            return last + int(newest.searchsorted(value, side="right"))
+        return base + bisect.bisect_right(
+            range(base + 1, last + 1), value, key=lambda seq: int(self.row(seq)[column][0])
+        )
 
     def position_stop(self, position: int) -> int:
         """Where the segment ends; far away for the last one."""

@@ -171,7 +171,8 @@ class FullSnapshot:
                 self.failed[table] = DefiniteError(problem.message, problem.hint, str(table))
             else:
                 self._described[table] = found[table]
-                self._chunks[table] = self._plan.source.chunks(found[table], self._plan.chunk_bytes_max)
+                readers = min(self._engine.cores, self._plan.readers_max)
+                self._chunks[table] = self._plan.source.chunks(found[table], self._plan.chunk_bytes_max, readers)
 
     def _copy_all(self, point: SnapshotPoint) -> None:
         """Each large table by a job of its own, the largest first, and small ones together."""

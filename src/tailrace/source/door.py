@@ -331,9 +331,10 @@ class Source(Protocol):
         person. Pure."""
         return None
 
-    def chunks(self, table: SourceTable, bytes_max: int) -> list[Chunk]:
-        """The table's rows in parts of at most about this size: all rows, each once. At least one chunk. The `bytes` of
-        each are about what it takes at the source.
+    def chunks(self, table: SourceTable, bytes_max: int, readers: int = 1) -> list[Chunk]:
+        """The table's rows in parts of at most about this size: all rows, each once. At least one chunk, and if more
+        than `readers`, so many that each of them has the same work. The `bytes` of each are about what it takes at the
+        source.
 
         `table` must have been described after the snapshot was taken."""
         ...

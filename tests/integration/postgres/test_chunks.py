@@ -51,6 +51,10 @@ def test_many_chunks_hold_every_row_once(conn: psycopg.Connection, dsn: str) -> 
     info = described(conn, "t")
     planned = chunks.plan(info, 100_000)
     assert len(planned) > 10
+    for readers in range(2, 8):
+        shared = chunks.plan(info, 100_000, readers)
+        assert len(shared) % readers == 0, "each has the same work"
+        assert len(planned) <= len(shared) < len(planned) + readers
     with exported(dsn) as snapshot:
         copied = copy(dsn, info, snapshot, 100_000)
     rows = conn.execute("select id, note from t order by id").fetchall()

@@ -61,7 +61,7 @@ def test_rows_that_moved_are_looked_for_first_and_then_meet_in_one_task(tmp_path
     assert look.instead is not None
     assert (len(look.codes), len(set(look.instead.tolist()))) == (22, 2), "two chains"
     parts = len(fold.changes.ranges)
-    tasks = max(4, -(-fold.bytes // TINY.fold_bytes))
+    tasks = 4 * -(-fold.bytes // (4 * TINY.fold_bytes))
     assert engine.done.tasks == 2 * (parts + tasks) + parts, "dealt in vain, looked at, dealt"
     assert {job.description for job in engine.jobs} == {"publish: t"}
 

@@ -26,7 +26,9 @@ from tailrace.source.kinds import source_class
 
 
 def test_a_publish_is_followed_by_three_times_as_long_for_others_unless_the_log_is_ahead() -> None:
-    assert due_after(100.0, 102.0, 1.0, is_behind=False) == 108.0
+    assert due_after(100.0, 101.0, 1.0, is_behind=False) == 101.5, "a short one takes two thirds of the time at most"
+    assert due_after(100.0, 102.0, 1.0, is_behind=False) == 105.5
+    assert due_after(100.0, 110.0, 1.0, is_behind=False) == 137.5, "a long one little more than a quarter"
     assert due_after(100.0, 100.01, 1.0, is_behind=False) == 101.0, "as often as was asked for, at most"
     assert due_after(100.0, 160.0, 1.0, is_behind=False) == 190.0, "no batch waits for longer than half a minute"
     assert due_after(100.0, 102.0, 1.0, is_behind=True) == 102.0

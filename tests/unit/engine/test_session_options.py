@@ -58,8 +58,15 @@ def test_sockets_are_in_a_short_folder_of_their_own_where_the_other_is_deep() ->
     assert chosen["spark.local.dir"] == str(DEEP)
 
 
-def test_executors_of_a_cluster_and_another_python_have_sparks_own_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not {DAEMON, f"{SOCKETS}.enabled"} & set(options(SHORT, "spark://here:7077"))
+def test_executors_of_a_cluster_fork_workers_from_our_daemon_in_the_package_that_they_get() -> None:
+    chosen, path = options(SHORT, "spark://here:7077"), "spark.executorEnv.PYTHONPATH"
+    assert (chosen[DAEMON], chosen[path]) == ("tailrace.engine.spark.daemon", "tailrace.zip")
+    assert f"{SOCKETS}.enabled" not in chosen
+    own = options(SHORT, "spark://here:7077", conf=((path, "/opt/packages"),))
+    assert own[path] == "tailrace.zip:/opt/packages"
+
+
+def test_another_python_has_sparks_own_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
     assert DAEMON not in options(SHORT, conf=(("spark.pyspark.python", "/opt/python"),))
     monkeypatch.setenv(PYTHON_VARIABLE, "/opt/python")
     assert DAEMON not in options(SHORT)

@@ -21,6 +21,7 @@ from tests.unit.log.records import (
 
 from tailrace.errors import DefiniteError
 from tailrace.log._layout import segment_path
+from tailrace.log._transactions import NEWEST_ROWS
 from tailrace.log.playback import read
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
@@ -181,6 +182,19 @@ def test_transactions_are_found_by_position_and_by_time(writer: LogWriter) -> No
     reader = LogReader(writer.path)
     assert [reader.seq_at(ordinal) for ordinal in (99, 100, 250, 400, 999)] == [0, 1, 2, 4, 4]
     assert [reader.seq_at_time(time) for time in (9, 10, 25, 30, 39, 40)] == [0, 1, 1, 3, 3, 4]
+
+
+def test_transactions_are_found_among_many_however_old_they_are(writer: LogWriter) -> None:
+    count = 2 * NEWEST_ROWS + 100
+    for first in range(1, count + 1, 700):
+        numbers = range(first, min(first + 700, count + 1))
+        writer.append(batch([each for number in numbers for each in transaction(number, number * 100, b"a")]))
+        writer.roll()
+    reader = LogReader(writer.path)
+    wanted = (1, 2, 100, count - NEWEST_ROWS - 1, count - NEWEST_ROWS, count - NEWEST_ROWS + 1, count - 1, count)
+    assert reader.seq_at(99) == 0
+    for seq in wanted:
+        assert [reader.seq_at(seq * 100 + more) for more in (-1, 0, 99)] == [seq - 1, seq, seq]
 
 
 def test_a_log_of_another_source_is_refused(writer: LogWriter) -> None:

@@ -57,7 +57,7 @@ class GoneEngine(OneThread):
 class UnplannedSource(ScriptedSource):
     """Cannot say how its tables are read."""
 
-    def chunks(self, table: SourceTable, bytes_max: int) -> list[Any]:
+    def chunks(self, table: SourceTable, bytes_max: int, readers: int = 1) -> list[Any]:
         raise DefiniteError("it is locked", table=str(table.table))
 
 

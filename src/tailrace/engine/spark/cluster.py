@@ -8,11 +8,12 @@ finds, so a file that we put into the lake must be there for them too.
 from __future__ import annotations
 
 import os
+import py_compile
 import re
 import socket
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from importlib.resources import files
@@ -27,10 +28,14 @@ from tailrace.settings import SparkSettings
 
 NEEDED = ("duckdb", "duckdb_extension_delta", "numba", "numpy", "pyarrow", "psycopg", "pyroaring", "xxhash")
 """What executors import, beside Spark's own."""
+PACKAGE = "tailrace.zip"
+"""What executors find this package in: Spark puts it into the folder that they work in, before their first task."""
+DAEMON = "tailrace.engine.spark.daemon"
 CONNECT_SECONDS = 10.0
 EXECUTORS_SECONDS = 60.0
 POLL_SECONDS = 0.1
 
+_PYTHON_PATH = "spark.executorEnv.PYTHONPATH"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _STANDALONE = re.compile(r"spark://(?P<hosts>.+)")
 _REASONS = (
@@ -112,13 +117,27 @@ def ship(spark: SparkSession, folder: Path) -> None:
         spark.addArtifacts(package, pyfile=True)
 
 
+def worker_options(conf: Mapping[str, str]) -> dict[str, str]:
+    """Lets the executors of a cluster fork workers that have loaded what tasks need."""
+    places = [PACKAGE, *filter(None, [conf.get(_PYTHON_PATH)])]
+    return {_PYTHON_PATH: os.pathsep.join(places), "spark.python.daemon.module": DAEMON}
+
+
 def packed(folder: Path) -> Path:
-    """The package as one file in `folder`, from which Python imports it."""
-    package, target = Path(str(files("tailrace"))), folder / "tailrace.zip"
+    """The package as one file in `folder`, from which Python imports it. It has every module compiled too: a worker
+    would compile all that it imports each time, as nothing can be written into such a file."""
+    package, target = Path(str(files("tailrace"))), folder / PACKAGE
+    compiled = folder / "compiled.pyc"
     with ZipFile(target, "w", ZIP_DEFLATED) as archive:
         for path in sorted(package.rglob("*")):
+            name = Path("tailrace", path.relative_to(package))
             if path.suffix in (".py", ".sql"):
-                archive.write(path, Path("tailrace", path.relative_to(package)))
+                archive.write(path, name)
+            if path.suffix == ".py":
+                unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+                py_compile.compile(str(path), str(compiled), str(name), doraise=True, invalidation_mode=unchecked)
+                archive.write(compiled, name.with_suffix(".pyc"))
+    compiled.unlink()
     return target
 
 

@@ -1,14 +1,15 @@
 """Spark's daemon of Python workers, with what tasks need loaded before it forks them.
 
 A worker that is forked here begins its first task at once, and shares the memory of what is loaded with the others.
-Spark ends workers that had nothing to do for a minute, so in a quiet lake most jobs begin with new ones. Only for
-the Spark that is embedded: on a cluster, executors get this package when the session runs already.
+Spark ends workers that had nothing to do for a minute, so in a quiet lake most jobs begin with new ones. On a cluster
+this module is in the package that executors get with their first task.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 from pyspark.daemon import manager
@@ -44,5 +45,7 @@ def preload() -> None:
 if __name__ == "__main__":
     # Spark also has daemons for workers that only plan a query.
     if sys.argv[1:2] == [WORKER]:
-        preload()
+        # What a machine of a cluster lacks is told by the first task, which can name it.
+        with suppress(ImportError):
+            preload()
     manager()

@@ -76,9 +76,10 @@ def session_options(lake_format: LakeFormat, settings: SparkSettings, folder: Pa
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.ui.enabled": str(settings.ui).lower(),
     }
+    conf = dict(settings.conf)
     if cluster.is_cluster(settings.master):
-        return chosen | dict(settings.conf)
-    return prepared.applied(chosen | _worker_options(settings, folder) | dict(settings.conf))
+        return chosen | conf | cluster.worker_options(conf)
+    return prepared.applied(chosen | _worker_options(settings, folder) | conf)
 
 
 def _worker_options(settings: SparkSettings, folder: Path) -> dict[str, str]:
@@ -91,7 +92,7 @@ def _worker_options(settings: SparkSettings, folder: Path) -> dict[str, str]:
         options["spark.python.unix.domain.socket.dir"] = str(sockets)
     if worker_python(settings) == sys.executable:
         # Another Python may not have this package before a task brings it.
-        options["spark.python.daemon.module"] = "tailrace.engine.spark.daemon"
+        options["spark.python.daemon.module"] = cluster.DAEMON
     return options
 
 

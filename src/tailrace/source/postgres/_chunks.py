@@ -94,17 +94,22 @@ class BlockChunk:
         return sql.SQL("only {} where {}").format(identifier(self.part), where)
 
 
-def plan(info: TableInfo, bytes_max: int) -> list[BlockChunk]:
-    """Cut a table into chunks of about `bytes_max`, TOAST included; at least one chunk."""
+def plan(info: TableInfo, bytes_max: int, readers: int = 1) -> list[BlockChunk]:
+    """Cut a table into chunks of at most about `bytes_max`, TOAST included; at least one chunk. More than there are
+    readers become whole rounds: with a chunk that is left over, all but one would wait."""
     if not info.parts:
         return [BlockChunk(info.table, sent=info.condition)]
+    total = sum(part.size_bytes for part in info.parts)
+    rounds = -(-total // (bytes_max * readers))
+    if total > bytes_max * readers:
+        bytes_max = -(-total // (rounds * readers))
     chunks = []
     for part in info.parts:
-        count = -(-part.size_bytes // bytes_max) if info.server_version >= _CTID_RANGES_SINCE else 1
-        step = max(1, -(-part.blocks // max(1, count)))
-        starts = list(range(0, max(1, part.blocks), step))
+        wanted = -(-part.size_bytes // bytes_max) if info.server_version >= _CTID_RANGES_SINCE else 1
+        count = max(1, min(wanted, part.blocks))
+        starts = [number * part.blocks // count for number in range(count)]
         ends = [*starts[1:], None]
-        size = part.size_bytes // len(starts)
+        size = part.size_bytes // count
         chunks += [
             BlockChunk(part.table, start, end, info.condition, bytes=size)
             for start, end in zip(starts, ends, strict=True)

@@ -334,9 +334,9 @@ class PostgresSource(Source):
     def view(self) -> View:
         return self._history.dated(self._kept.ask(_views.read_view))
 
-    def chunks(self, table: SourceTable, bytes_max: int) -> list[_chunks.BlockChunk]:
+    def chunks(self, table: SourceTable, bytes_max: int, readers: int = 1) -> list[_chunks.BlockChunk]:
         with session(self._dsn) as conn:
-            return _chunks.plan(measured(conn, table.detail), bytes_max)
+            return _chunks.plan(measured(conn, table.detail), bytes_max, readers)
 
     def last_key(self, point: SnapshotPoint, table: SourceTable, order: Sequence[str] = ()) -> Cursor | None:
         with _chunks.reader(self._idle, point.token, table.table, table.table, LOCK_SECONDS) as conn:
