@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -59,7 +59,7 @@ class Fault:
                 continue
             if self.victim is not Victim.NOBODY:
                 os.kill(self._pid(), signal.SIGKILL)
-            time.sleep(LOST_SECONDS)
+            threading.Event().wait(LOST_SECONDS)
 
     def _pid(self) -> int:
         match self.victim:
