@@ -30,9 +30,9 @@ from benchmarks.aims import Aim, report
 from benchmarks.figures import seconds, show
 from demo.embedded import EmbeddedPostgres
 
-from tailrace.connector.capture import use_little_memory
+from tailrace.connector.start.capture_process import use_little_memory
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.table import TableId
 from tailrace.source.control import CaptureControl
 from tailrace.source.postgres.source import PostgresSource

@@ -27,7 +27,7 @@ from benchmarks.figures import show
 
 from tailrace.model.kind import Kind
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.source.postgres._pgoutput import decode
+from tailrace.source.postgres.values.row_changes import decode
 
 RELATION = 16_400
 LAKE_TYPES = ("bigint", "int", "decimal(12,2)", "string", "timestamp", "string", "boolean")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tailrace.connector._apply import Applier, LakeParts
-from tailrace.connector._order import order_of
-from tailrace.connector.capture import CaptureProcess
 from tailrace.connector.connector import Connector
 from tailrace.connector.drop import drop_source
+from tailrace.connector.publish.applier import Applier, LakeParts
+from tailrace.connector.start.capture_order import order_of
+from tailrace.connector.start.capture_process import CaptureProcess
 from tailrace.engine.door import Engine
 from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession, session

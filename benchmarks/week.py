@@ -30,10 +30,10 @@ import pyarrow as pa
 from benchmarks.aims import Aim, report
 from benchmarks.curve import Line, write_svg
 
-from tailrace.connector._batch import Publisher
 from tailrace.connector._pace import REST_FACTOR
-from tailrace.connector._publishing import LiveTable
-from tailrace.connector._upkeep import Upkeep
+from tailrace.connector.publish.batch import Publisher
+from tailrace.connector.publish.live_table import LiveTable
+from tailrace.connector.publish.upkeep import Upkeep
 from tailrace.engine.door import Engine, Job
 from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession, session

@@ -69,7 +69,7 @@ say "installing $(grep -c == requirements.lock) pinned packages (Spark alone is 
 say "installing tailrace from this folder"
 .venv/bin/pip install --quiet --no-deps --editable .
 say "compiling what reads the rows of a copy"
-.venv/bin/python -m tailrace.source.postgres._copy_text
+.venv/bin/python -m tailrace.source.postgres.rows.copy_text
 say "starting Spark twice, so that Delta's jar is here and later starts take half the time"
 .venv/bin/python -m tailrace.engine.spark.prepared || fail "Spark did not start" "see above"
 printf '%s\n' "$wanted" >"$stamp"

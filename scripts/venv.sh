@@ -26,6 +26,6 @@ else
     $pip install -r "$folder/requirements.lock"
     $pip install --no-deps --editable .
 fi
-"$folder/bin/python" -m tailrace.source.postgres._copy_text
+"$folder/bin/python" -m tailrace.source.postgres.rows.copy_text
 "$folder/bin/python" -m tailrace.engine.spark.prepared
 printf '%s\n' "$wanted" >"$stamp"

@@ -19,7 +19,8 @@ from tests.doors.one_thread import OneThread
 from tailrace.changes import decoding, states
 from tailrace.connector.connector import Connector
 from tailrace.connector.engine import spark_engine
-from tailrace.lake.delta import _merging, _rows
+from tailrace.lake.delta import _merge
+from tailrace.lake.delta.rows import row_files
 from tailrace.lake.home import LakeHome
 from tailrace.settings import ConnectorSettings, SparkSettings, TaskSizes, VerifySettings
 from tailrace.source.kinds import source_of
@@ -44,8 +45,8 @@ def poison() -> None:
     for module, name in (
         (decoding, "decode_ranges"),
         (states, "compact"),
-        (_rows, "read_batches"),
-        (_merging, "write_rows"),
+        (row_files, "read_batches"),
+        (_merge, "write_rows"),
     ):
         setattr(module, name, touched)
     for each in (pq.ParquetWriter, comparing.BothSides):

@@ -18,7 +18,7 @@ from tests import journey
 from tests.postgres import wait_until
 
 from tailrace.server.serving import ServerSettings, Serving, serve
-from tailrace.server.supervisor import Supervisor
+from tailrace.server.supervisor.supervisor import Supervisor
 
 WAIT_SECONDS = 60.0
 CLASS = "io.debezium.connector.postgresql.PostgresConnector"

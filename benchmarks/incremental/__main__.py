@@ -33,7 +33,7 @@ from benchmarks.plots import bars
 from demo.embedded import EmbeddedPostgres
 
 import tailrace
-from tailrace.connector.signals import lake_signals
+from tailrace.connector.signals.sender import lake_signals
 from tailrace.lake.home import LakeHome
 from tailrace.model.notification import CopyStep
 from tailrace.model.signal import SignalState

@@ -23,7 +23,7 @@ from benchmarks.aims import Aim, report
 from benchmarks.log import memory, ours, peers, workload
 from benchmarks.log.cache import forget_cache, forget_file
 
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 
 GROUP_TRANSACTIONS = 1000
 """22,000 records and 3.1 MB a flush: what a source of 440,000 records a second brings in 50 ms."""

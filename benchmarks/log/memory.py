@@ -18,7 +18,7 @@ from benchmarks.log import workload
 
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.kind import Kind
 
 SMALL = 100_000

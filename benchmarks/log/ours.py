@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 
 RANGE_BYTES = 64 << 20
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tailrace.connector.signals import signal as signal
+    from tailrace.connector.signals.sender import signal as signal
     from tailrace.engine.spark.session import spark_session as spark_session
     from tailrace.read.cut import Cut as Cut
     from tailrace.read.cut import arrow as arrow
@@ -30,7 +30,7 @@ def __getattr__(name: str) -> Any:
 
         return spark_session
     if name == "signal":
-        from tailrace.connector.signals import signal
+        from tailrace.connector.signals.sender import signal
 
         return signal
     raise AttributeError(f"module 'tailrace' has no attribute {name!r}")

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.source.control import CaptureControl
 from tailrace.source.postgres.source import PostgresSource
 

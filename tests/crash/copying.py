@@ -13,11 +13,10 @@ import pytest
 from tests.doors.scripted import ScriptedSource
 from tests.running import sync_once
 
-from tailrace.connector import _copying
+from tailrace.connector.copy import _window_reader, copies
 from tailrace.model.table import TableSchema
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
-from tailrace.snapshot import windows
 from tailrace.source import kinds
 from tailrace.source.door import SnapshotPoint
 
@@ -48,8 +47,8 @@ def sync(script: Path, lake: Path, mode: str = "incremental") -> dict[str, Table
         lake, once=True, snapshot_mode=SnapshotMode(mode), window_rows=CHUNK_ROWS, readers_max=READERS_MAX
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "GROWTH_MAX", 1.0)
-        patch.setattr(_copying, "WINDOWS_ROWS_MIN", 10)
+        patch.setattr(_window_reader, "GROWTH_MAX", 1.0)
+        patch.setattr(copies, "WINDOWS_ROWS_MIN", 10)
         return sync_once(settings, CountingSource(str(script)))
 
 

@@ -15,7 +15,7 @@ from tests.doors.scripted import ScriptedSource
 from tests.running import DIVIDED, sync_once
 
 from tailrace.engine.spark.session import session
-from tailrace.lake.delta import _locating
+from tailrace.lake.delta.rows import locator
 from tailrace.lake.formats import format_named
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, TaskSizes
@@ -29,7 +29,7 @@ def sync(script: Path, lake: Path, how: str = HERE) -> dict[str, TableState]:
     sizes = TaskSizes() if how == HERE else DIVIDED
     settings = ConnectorSettings(lake, once=True, batch_bytes_max=1, sizes=sizes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_locating, "SAVED_ROWS_MIN", 1)
+        patch.setattr(locator, "SAVED_ROWS_MIN", 1)
         spark = session(format_named("delta")) if how == IN_SPARK else None
         return sync_once(settings, ScriptedSource(str(script)), spark)
 

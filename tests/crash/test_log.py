@@ -11,13 +11,13 @@ from pathlib import Path
 from tests.unit.log.records import IDENTITY, played
 
 from tailrace.log.verify import verify
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 
 WRITE = """
 import sys
 from pathlib import Path
 from tests.unit.log.records import IDENTITY, batch, begin, change, commit
-from tailrace.log.writer import LogOptions, LogWriter
+from tailrace.log.write.writer import LogOptions, LogWriter
 writer = LogWriter.open(Path(sys.argv[1]), IDENTITY, LogOptions(segment_bytes_max=3 << 20))
 first = writer.head.seq + 1
 writer.abandon_active()

@@ -16,8 +16,8 @@ from tests.doors.damage import DAMAGES, empty, lose, zero_the_middle
 from tests.doors.script import Delete, Insert, Script, Update
 
 import tailrace
-from tailrace.lake.delta import _locating
-from tailrace.lake.delta._commit_log import CommitLog
+from tailrace.lake.delta.log.versions import CommitLog
+from tailrace.lake.delta.rows import locator
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
@@ -127,7 +127,7 @@ def newest_files(table: Path) -> dict[str, Path]:
     version = log.newest()
     assert version is not None
     files = {path.suffix: path for path in log.read(version).new_files}
-    index = next((table / _locating.INDEX_FOLDER).iterdir())
+    index = next((table / locator.INDEX_FOLDER).iterdir())
     return {"commit": log.commit_file(version), "rows": files[".parquet"], "vectors": files[".bin"], "index": index}
 
 

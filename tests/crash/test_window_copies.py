@@ -13,7 +13,7 @@ from tests.crash.copying import CHUNK_ROWS, reads_of, sync
 from tests.doors.script import Delete, Insert, Script, Update
 
 import tailrace
-from tailrace.connector.signals import lake_signals
+from tailrace.connector.signals.sender import lake_signals
 from tailrace.lake.home import LakeHome
 from tailrace.model.notification import CopyStep
 from tailrace.model.signal import SignalState

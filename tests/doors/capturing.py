@@ -18,7 +18,7 @@ from tests.postgres import wait_until
 
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader, SchemaVersion
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.change import POS, SEQ
 from tailrace.model.table import TableSchema
 from tailrace.source.control import CaptureControl

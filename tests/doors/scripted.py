@@ -26,7 +26,7 @@ from tests.doors.scripted_chunks import CursorRange, KeyList, KeyRange, values_o
 from tests.doors.scripted_offsets import WORDS, ScriptedOffsets
 
 from tailrace.errors import DefiniteError, TransientError
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.settings import Watermarking

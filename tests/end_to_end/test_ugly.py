@@ -19,7 +19,7 @@ from tests.journey import run as run_command
 from tests.running import Running, captures, running
 
 import tailrace
-from tailrace.connector.tables import lake_status
+from tailrace.connector.status import lake_status
 from tailrace.errors import DefiniteError
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.read.duckdb import connect

@@ -17,7 +17,7 @@ from tests.load import Load, writers
 from tests.postgres import wait_until
 
 import tailrace
-from tailrace.connector.signals import lake_signals
+from tailrace.connector.signals.sender import lake_signals
 from tailrace.lake.home import LakeHome
 from tailrace.model.notification import CopyStep
 from tailrace.model.signal import SignalState

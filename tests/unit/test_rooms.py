@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-ROOMS = ("model", "log", "changes", "lake", "source", "engine", "snapshot", "read", "connector", "verify", "cli")
+ROOMS = ("model", "log", "changes", "lake", "source", "engine", "read", "connector", "verify", "cli")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys

@@ -19,8 +19,8 @@ from tailrace.cli.errors import shown_errors
 from tailrace.errors import DefiniteError
 
 if TYPE_CHECKING:
-    from tailrace.connector.offsets import Assessment, OffsetEdit
-    from tailrace.connector.takeover import Takeover
+    from tailrace.connector.offsets.editor import Assessment, OffsetEdit
+    from tailrace.connector.offsets.takeover import Takeover
     from tailrace.source.door import Source
 
 _POSITIONS = {
@@ -53,9 +53,9 @@ def get(lake: Lake, dsn: SourceDsn = None, server: Server = None) -> None:
         tailrace offsets get ./lake
     """
     with shown_errors():
-        from tailrace.connector import offsets
+        from tailrace.connector.offsets import editor
 
-        found = offsets.read(lake, _source(dsn), server)
+        found = editor.read(lake, _source(dsn), server)
         typer.echo(json.dumps(found.to_wire(), indent=2))
         if found.is_waiting:
             _note(f"edit {found.version} waits for the next tailrace sync")
@@ -85,11 +85,11 @@ def set_(  # noqa: PLR0913, PLR0917  each is an option
         tailrace offsets set ./lake offsets.json --dsn postgresql://postgres@127.0.0.1:5432/shop --dry-run
     """
     with shown_errors():
-        from tailrace.connector import offsets
+        from tailrace.connector.offsets import editor
         from tailrace.offsets.layout import OffsetFaultsError
 
         body, source = _json(_content(given)), _source(dsn)
-        found = offsets.assess(lake, body, source, server)
+        found = editor.assess(lake, body, source, server)
         _show(found, is_compared=source is not None, as_json=as_json)
         if found.faults:
             for fault in found.faults[1:]:
@@ -97,7 +97,7 @@ def set_(  # noqa: PLR0913, PLR0917  each is an option
             raise OffsetFaultsError(found.faults)
         if not dry_run:
             seen = found.version if version is None else version
-            _tell(offsets.apply(lake, body, _who(), source, server, seen), as_json=as_json)
+            _tell(editor.apply(lake, body, _who(), source, server, seen), as_json=as_json)
 
 
 @app.command()
@@ -107,13 +107,13 @@ def reset(lake: Lake, dry_run: DryRun = False, version: Version = None) -> None:
     tailrace offsets reset ./lake --dry-run
     """
     with shown_errors():
-        from tailrace.connector import offsets
+        from tailrace.connector.offsets import editor
 
-        now = offsets.read(lake)
+        now = editor.read(lake)
         if dry_run:
-            _show(offsets.assess_reset(lake), is_compared=True, as_json=False)
+            _show(editor.assess_reset(lake), is_compared=True, as_json=False)
             return
-        _tell(offsets.reset(lake, _who(), version=now.version if version is None else version), as_json=False)
+        _tell(editor.reset(lake, _who(), version=now.version if version is None else version), as_json=False)
 
 
 @app.command()
@@ -123,9 +123,9 @@ def history(lake: Lake, as_json: AsJson = False) -> None:
     tailrace offsets history ./lake
     """
     with shown_errors():
-        from tailrace.connector import offsets
+        from tailrace.connector.offsets import editor
 
-        edits = offsets.history(lake)
+        edits = editor.history(lake)
         if as_json:
             for edit in edits:
                 typer.echo(json.dumps(_fields(edit)))
@@ -142,13 +142,13 @@ def undo(lake: Lake, dry_run: DryRun = False, version: Version = None) -> None:
         tailrace offsets undo ./lake
     """
     with shown_errors():
-        from tailrace.connector import offsets
+        from tailrace.connector.offsets import editor
 
         if dry_run:
-            planned = offsets.planned_undo(lake, _who())
+            planned = editor.planned_undo(lake, _who())
             _print(f"edit {planned.undoes} would be taken back: {planned.says}")
             return
-        _tell(offsets.undo(lake, _who(), version=version), as_json=False)
+        _tell(editor.undo(lake, _who(), version=version), as_json=False)
 
 
 @app.command("import")
@@ -174,7 +174,7 @@ def import_(  # noqa: PLR0913, PLR0917  each is an option
         tailrace sync postgresql://postgres@127.0.0.1:5432/shop ./lake --slot debezium --publication dbz_publication
     """
     with shown_errors():
-        from tailrace.connector import takeover
+        from tailrace.connector.offsets import takeover
         from tailrace.offsets.connect import choose, read_offsets
         from tailrace.source.kinds import source_of
 

@@ -18,9 +18,9 @@ from tailrace.cli.sizes import size_text
 from tailrace.connector import events
 from tailrace.connector.events import ConnectorState, Event, StreamProgressed
 from tailrace.engine.door import WorkDone
+from tailrace.model.copy_progress import TableProgress
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.snapshot.full import TableProgress
 
 PLAIN_SECONDS = 5.0
 

@@ -18,8 +18,8 @@ from tailrace.cli.errors import shown_errors
 from tailrace.errors import DefiniteError
 
 if TYPE_CHECKING:
-    from tailrace.server.hub import Told
     from tailrace.server.serving import Serving
+    from tailrace.server.supervisor.hub import Told
 
 LISTEN = "127.0.0.1:8083"
 PORT_MAX = 65535
@@ -134,8 +134,8 @@ class _Lines:
 
 def _line(told: Told) -> str | None:
     from tailrace.connector.events import StateChanged
-    from tailrace.server.hub import LifeChanged
-    from tailrace.server.lifecycle import Phase
+    from tailrace.server.supervisor.hub import LifeChanged
+    from tailrace.server.supervisor.lifecycle import Phase
 
     match told:
         case StateChanged(state, None):

@@ -70,7 +70,7 @@ def signal(  # noqa: PLR0913, PLR0917  each is an option
         tailrace signal ./lake log --message 'the copy of May begins'
     """
     with shown_errors():
-        from tailrace.connector import signals
+        from tailrace.connector.signals import sender
         from tailrace.lake.home import LakeHome
 
         given: dict[str, Any] = {
@@ -84,8 +84,8 @@ def signal(  # noqa: PLR0913, PLR0917  each is an option
         if data is not None and given:
             raise DefiniteError("--data has everything already", "leave out the other options, or --data")
         home = LakeHome.find(lake)
-        known = {record.signal.id: record.state for record in signals.lake_signals(home)}
-        sent = signals.signal(lake, type, given if data is None else data, id_)
+        known = {record.signal.id: record.state for record in sender.lake_signals(home)}
+        sent = sender.signal(lake, type, given if data is None else data, id_)
         if sent in known:
             line = f"signal {sent} is known and {known[sent]}: nothing is done again"
             PlainConsole().print(line, highlight=False, markup=False, soft_wrap=True)
@@ -109,7 +109,7 @@ def _tell_taker(home: LakeHome, id_: str) -> None:
 
 def _warn(home: LakeHome, patterns: list[str]) -> None:
     """A name that means no table now may mean one when the signal is taken up; a misspelt one never does."""
-    from tailrace.snapshot.signals import match
+    from tailrace.connector.signals.orders import match
 
     for pattern in match(patterns, list(home.tables.load()))[1]:
         console = PlainConsole(stderr=True, highlight=False, markup=False, soft_wrap=True)
@@ -129,7 +129,7 @@ def signals(
         tailrace signals ./lake --json
     """
     with shown_errors():
-        from tailrace.connector.signals import lake_signals
+        from tailrace.connector.signals.sender import lake_signals
         from tailrace.lake.home import LakeHome
 
         home = LakeHome.find(lake)
@@ -164,7 +164,7 @@ def _table(records: list[SignalRecord], last: dict[str | None, Notification]) ->
 
 
 def _tables(record: SignalRecord) -> str:
-    from tailrace.snapshot.signals import Log, Rejection, order_of
+    from tailrace.connector.signals.orders import Log, Rejection, order_of
 
     order = order_of(record.signal)
     return "" if isinstance(order, (Log, Rejection)) else ", ".join(order.tables) or "all"

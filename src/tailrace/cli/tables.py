@@ -17,7 +17,7 @@ from tailrace.errors import DefiniteError
 from tailrace.model.table_state import TableState
 
 if TYPE_CHECKING:
-    from tailrace.connector.tables import TableStatus
+    from tailrace.connector.status import TableStatus
     from tailrace.lake.home import LakeHome
 
 
@@ -55,7 +55,7 @@ def list_tables(lake: Lake) -> None:
         tailrace tables ./lake
     """
     with shown_errors():
-        from tailrace.connector.tables import lake_status
+        from tailrace.connector.status import lake_status
 
         status = lake_status(lake)
         console = PlainConsole()
@@ -121,8 +121,8 @@ def exclude(lake: Lake, pattern: Pattern) -> None:
 
 def _choose(lake: Path, pattern: str, *, is_taken: bool) -> None:
     with shown_errors():
-        from tailrace.lake.choices import Choice
         from tailrace.lake.home import LakeHome
+        from tailrace.lake.records.choices import Choice
 
         home = LakeHome.find(lake)
         home.choices.add(Choice(pattern, is_taken))

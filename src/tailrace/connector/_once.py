@@ -13,11 +13,11 @@ import logging
 import time
 from collections.abc import Hashable
 
-from tailrace.connector import _trouble
-from tailrace.connector._apply import Applier
-from tailrace.connector._copying import Copies
-from tailrace.connector.capture import CaptureProcess
+from tailrace.connector import trouble as connector_trouble
+from tailrace.connector.copy.copies import Copies
 from tailrace.connector.events import TroubleChanged
+from tailrace.connector.publish.applier import Applier
+from tailrace.connector.start.capture_process import CaptureProcess
 from tailrace.errors import FULL, TransientError, passing
 from tailrace.log.reader import LogReader
 from tailrace.source.door import Source
@@ -48,7 +48,7 @@ class Patience:
         if self._since is None or progress != self._progress:
             self._since, self._progress = now, progress
         self._last = now
-        if self._is_short and now - self._since > _trouble.PATIENCE_SECONDS:
+        if self._is_short and now - self._since > connector_trouble.PATIENCE_SECONDS:
             raise TransientError(trouble.message, trouble.hint)
 
     def bear_fault(self, error: OSError) -> TroubleChanged:

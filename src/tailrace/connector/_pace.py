@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tailrace.connector._copying import Copies
-from tailrace.connector.capture import CaptureProcess
+from tailrace.connector.copy.copies import Copies
 from tailrace.connector.events import Event, SnapshotProgressed, StreamProgressed, TroubleChanged
+from tailrace.connector.start.capture_process import CaptureProcess
 from tailrace.engine.door import Engine
 from tailrace.errors import TailraceError
 from tailrace.log.reader import LogReader

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from tailrace.connector._control import RunControl
-from tailrace.connector._run import Run
+from tailrace.connector.control import RunControl
 from tailrace.connector.events import (
     ConnectorState,
     CopyNotified,
@@ -26,6 +25,7 @@ from tailrace.connector.events import (
     log_event,
 )
 from tailrace.connector.messages import own
+from tailrace.connector.run import Run
 from tailrace.engine.door import Engine
 from tailrace.errors import TailraceError
 from tailrace.hidden import masked

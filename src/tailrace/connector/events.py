@@ -12,11 +12,11 @@ from enum import StrEnum
 from typing import Any
 
 from tailrace.engine.door import NO_WORK, WorkDone
+from tailrace.model.copy_progress import TableProgress
 from tailrace.model.cut import PublishedCut
 from tailrace.model.notification import Notification
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord
-from tailrace.snapshot.full import TableProgress
 
 
 class ConnectorState(StrEnum):

@@ -191,8 +191,9 @@ class LakeTable(Protocol):
 
         With `is_growing` the table, which has a key, does not have all its rows yet. A key may be there or not: a whole
         state is its row from now on, a delete that finds none does nothing, and one that takes columns from a row that
-        is missing leaves its key without a row (`lake.growing`). Only a key that is there twice is a `ResyncError`.
-        `Draft.again` has the keys of rows that moved; with `tells_all` every key that was left without a row.
+        is missing leaves its key without a row (`lake.growing_states`). Only a key that is there twice is a
+        `ResyncError`. `Draft.again` has the keys of rows that moved; with `tells_all` every key that was left without a
+        row.
         """
         ...
 

@@ -36,17 +36,17 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError, GapError
-from tailrace.lake.choices import Choices
 from tailrace.lake.cuts import Cuts
 from tailrace.lake.files import sync, write_json
-from tailrace.lake.left import LeftFile
-from tailrace.lake.notifications import Notifications
-from tailrace.lake.offsets import OffsetHistory
-from tailrace.lake.requests import Requests
-from tailrace.lake.signals import SignalBook
-from tailrace.lake.snapshots import SnapshotsFile
-from tailrace.lake.table_states import TableStates
-from tailrace.lake.vouched import VouchedFile
+from tailrace.lake.records.choices import Choices
+from tailrace.lake.records.clean_shutdown import LeftFile
+from tailrace.lake.records.notifications import Notifications
+from tailrace.lake.records.offset_history import OffsetHistory
+from tailrace.lake.records.ordered_copies import SnapshotsFile
+from tailrace.lake.records.requests import Requests
+from tailrace.lake.records.signal_book import SignalBook
+from tailrace.lake.records.table_states import TableStates
+from tailrace.lake.records.vouched import VouchedFile
 from tailrace.model.table import TableId
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")

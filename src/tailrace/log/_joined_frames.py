@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tailrace.log._segment import Frame, SegmentReader
 from tailrace.log.record import Array, Columns
+from tailrace.log.segment import Frame, SegmentReader
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tailrace.log._finished import Finished
+from tailrace.log._finished_transactions import Finished
 from tailrace.log._joined_frames import JoinedFrames
-from tailrace.log._layout import segment_path
-from tailrace.log._segment import SegmentReader
-from tailrace.log._transactions import TransactionIndex
 from tailrace.log._undo import Pending, resolve
+from tailrace.log.index.transactions import TransactionIndex
+from tailrace.log.layout import segment_path
 from tailrace.log.ranges import ByteRange, load_frames, needed
 from tailrace.log.record import FRAME_BYTES_MAX, Array
+from tailrace.log.segment import SegmentReader
 from tailrace.model.kind import Kind
 
 _SCHEMA = np.uint8(Kind.SCHEMA)

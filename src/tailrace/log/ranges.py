@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from tailrace.errors import DefiniteError
-from tailrace.log._index import FRAME, load_rows, sound_frames, table_bits
-from tailrace.log._layout import index_path, segment_path
-from tailrace.log._segment import SegmentGoneError
-from tailrace.log._transactions import TransactionIndex, index_damage
+from tailrace.log.index.index import FRAME, load_rows, sound_frames, table_bits
+from tailrace.log.index.transactions import TransactionIndex, index_damage
+from tailrace.log.layout import index_path, segment_path
 from tailrace.log.record import Array
+from tailrace.log.segment import SegmentGoneError
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.errors import DefiniteError
-from tailrace.log._consumers import Consumers
-from tailrace.log._details import detail_column, split_details
-from tailrace.log._head import Head, HeadFile
-from tailrace.log._index import END_OF_MARKS, Mark, are_ended, list_owners, parse_marks, read_from
-from tailrace.log._layout import index_path, load_manifest, log_number, segment_path, segment_positions
-from tailrace.log._ledger import Base
-from tailrace.log._segment import SegmentGoneError
-from tailrace.log._transactions import PORTION_ROWS, T, TransactionIndex, index_damage, steady
+from tailrace.log.consumers import Consumers
+from tailrace.log.index.details import detail_column, split_details
+from tailrace.log.index.head import Head, HeadFile
+from tailrace.log.index.index import END_OF_MARKS, Mark, are_ended, list_owners, parse_marks, read_from
+from tailrace.log.index.transactions import PORTION_ROWS, T, TransactionIndex, index_damage, steady
+from tailrace.log.layout import index_path, load_manifest, log_number, segment_path, segment_positions
 from tailrace.log.playback import pending_before
 from tailrace.log.ranges import ByteRange, no_longer, plan
 from tailrace.log.record import Array
+from tailrace.log.segment import SegmentGoneError
+from tailrace.log.write.ledger import Base
 from tailrace.model.column_names import distinct
 from tailrace.model.kind import Kind
 from tailrace.model.position import SourcePosition

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.errors import DefiniteError
-from tailrace.log._consumers import Consumers
-from tailrace.log._index import list_owners
-from tailrace.log._layout import INDEX_SUFFIXES, index_path, segment_path, segment_positions
-from tailrace.log._segment import SegmentReader
-from tailrace.log._transactions import TransactionIndex, steady
+from tailrace.log.consumers import Consumers
+from tailrace.log.index.index import list_owners
+from tailrace.log.index.transactions import TransactionIndex, steady
+from tailrace.log.layout import INDEX_SUFFIXES, index_path, segment_path, segment_positions
 from tailrace.log.ranges import load_frames
 from tailrace.log.reader import LogReader
+from tailrace.log.segment import SegmentReader
 from tailrace.model.kind import Kind
 
 

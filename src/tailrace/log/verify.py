@@ -12,24 +12,18 @@ from pathlib import Path
 import numpy as np
 
 from tailrace.errors import DefiniteError
-from tailrace.log._disk import Disk
-from tailrace.log._head import HeadFile
-from tailrace.log._index import Derived, are_ended, parse_marks, read_from
-from tailrace.log._layout import (
-    index_path,
-    load_manifest,
-    log_number,
-    segment_path,
-    segment_positions,
-)
-from tailrace.log._ledger import UNKNOWN_POSITION, Ledger
-from tailrace.log._lock import WriterLock
-from tailrace.log._recovery import check_continuity, derive, intact_frames
-from tailrace.log._segment import Frame, SegmentGoneError, SegmentReader
-from tailrace.log._transactions import TransactionIndex, steady
+from tailrace.log.disk import Disk
+from tailrace.log.index.head import HeadFile
+from tailrace.log.index.index import Derived, are_ended, parse_marks, read_from
+from tailrace.log.index.transactions import TransactionIndex, steady
+from tailrace.log.layout import index_path, load_manifest, log_number, segment_path, segment_positions
 from tailrace.log.ranges import load_frames
 from tailrace.log.reader import LogReader
 from tailrace.log.record import Array
+from tailrace.log.segment import Frame, SegmentGoneError, SegmentReader
+from tailrace.log.write.ledger import UNKNOWN_POSITION, Ledger
+from tailrace.log.write.lock import WriterLock
+from tailrace.log.write.recovery import check_continuity, derive, intact_frames
 
 
 @dataclass

@@ -9,6 +9,8 @@ from enum import StrEnum
 ID_CHARACTERS_MAX = 255
 DATA_CHARACTERS_MAX = 1 << 16
 """A list of a thousand tables fits."""
+FILE, TABLE = "file", "table"
+"""Channels, beside requests."""
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ something to do must have got further lately.
 from __future__ import annotations
 
 from tailrace.connector.events import ConnectorState
-from tailrace.server.board import Notes
-from tailrace.server.lifecycle import Phase, Target
-from tailrace.server.supervisor import ConnectorView
+from tailrace.server.supervisor.board import Notes
+from tailrace.server.supervisor.lifecycle import Phase, Target
+from tailrace.server.supervisor.supervisor import ConnectorView
 
 STALLED_SECONDS = 120.0
 

@@ -15,9 +15,9 @@ from prometheus_client.registry import Collector
 from tailrace.errors import TailraceError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table_state import TableState
-from tailrace.server.board import PUBLISH_SECONDS, Board, Notes
 from tailrace.server.health import why_not_progressing
-from tailrace.server.supervisor import ConnectorView, Supervisor
+from tailrace.server.supervisor.board import PUBLISH_SECONDS, Board, Notes
+from tailrace.server.supervisor.supervisor import ConnectorView, Supervisor
 
 STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING")
 CONNECTOR = "connector"

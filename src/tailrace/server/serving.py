@@ -26,10 +26,10 @@ from tailrace.errors import DefiniteError
 from tailrace.server._connections import Connections, watched
 from tailrace.server.api.parts import Parts
 from tailrace.server.app import create_app
-from tailrace.server.home import ServerHome
 from tailrace.server.security import Gate, Guard, exposed_token
-from tailrace.server.store import Store
-from tailrace.server.supervisor import Supervisor
+from tailrace.server.supervisor.home import ServerHome
+from tailrace.server.supervisor.store import Store
+from tailrace.server.supervisor.supervisor import Supervisor
 from tailrace.settings import LOCAL_SPARK, SparkSettings
 
 GRACE_SECONDS = 5

@@ -10,7 +10,7 @@ from tailrace.errors import DefiniteError
 from tailrace.source.door import Source
 
 _KINDS = {"postgres": "tailrace.source.postgres.source:PostgresSource"}
-_PRELOADS = ("tailrace.source.postgres._copy_text:load_compiled",)
+_PRELOADS = ("tailrace.source.postgres.rows.copy_text:load_compiled",)
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _SCHEMES = {"postgresql": "postgres", "postgres": "postgres"}
 

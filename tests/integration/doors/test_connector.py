@@ -23,7 +23,7 @@ from tests.verifying import verify
 
 import tailrace
 from tailrace.connector.events import StateChanged
-from tailrace.connector.tables import lake_status
+from tailrace.connector.status import lake_status
 from tailrace.errors import DefiniteError
 from tailrace.lake import formats
 from tailrace.lake.home import LakeHome

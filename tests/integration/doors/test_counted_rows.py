@@ -18,8 +18,8 @@ from tests.doors.parquet_lake import ParquetFormat
 from tests.doors.writing import copy, maintained, publish
 
 from tailrace.errors import ResyncError
-from tailrace.lake.delta import _locating
 from tailrace.lake.delta.format import DeltaFormat
+from tailrace.lake.delta.rows import locator
 from tailrace.lake.door import LakeFormat, LakeTable
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import COUNT, row_schema
@@ -95,7 +95,7 @@ def by_text(found: list[Row]) -> list[Row]:
 def test_published_counts_come_to_what_a_counter_comes_to(
     table: LakeTable, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_locating, "SAVED_ROWS_MIN", 50)
+    monkeypatch.setattr(locator, "SAVED_ROWS_MIN", 50)
     rng = random.Random(3)
     pool = by_text([tuple(map(rng.choice, VALUES)) for _ in range(60)])
     # Keyed by text: Python's 0.0 is -0.0.

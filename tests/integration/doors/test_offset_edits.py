@@ -16,12 +16,12 @@ from tests.doors.scripted import ScriptedSource
 from tests.running import running, sync_once
 
 import tailrace
-from tailrace.connector import offsets, takeover
-from tailrace.connector.offsets import ConflictError, Direction, RunningError
+from tailrace.connector.offsets import editor, takeover
+from tailrace.connector.offsets.editor import ConflictError, Direction, RunningError
 from tailrace.errors import DefiniteError
 from tailrace.lake import formats
 from tailrace.lake.home import LakeHome
-from tailrace.lake.offsets import EditKind, EditState
+from tailrace.lake.records.offset_history import EditKind, EditState
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
@@ -59,11 +59,11 @@ class Shop:
         """One transaction; where it committed."""
         return self.script.transaction([Update(ORDERS, (3,), {"note": note})]).ordinal
 
-    def assess(self, ordinal: int) -> offsets.Assessment:
-        return offsets.assess(self.lake, body(ordinal), self.source)
+    def assess(self, ordinal: int) -> editor.Assessment:
+        return editor.assess(self.lake, body(ordinal), self.source)
 
-    def apply(self, ordinal: int | None, version: int | None = None) -> offsets.OffsetEdit:
-        return offsets.apply(self.lake, body(ordinal), "ann", self.source, version=version)
+    def apply(self, ordinal: int | None, version: int | None = None) -> editor.OffsetEdit:
+        return editor.apply(self.lake, body(ordinal), "ann", self.source, version=version)
 
     @property
     def copy(self) -> int:
@@ -99,13 +99,13 @@ def test_what_is_skipped_is_never_logged_and_the_lake_equals_the_source_all_the_
     assert found.says.startswith("2 transactions skipped and never logged: the next start copies 1 table again")
     edit = shop.apply(target, found.version)
     assert (edit.version, edit.state, edit.who) == (1, EditState.WAITING, "ann")
-    assert offsets.read(shop.lake).to_wire() == body(target), "it shows before it has its effect"
+    assert editor.read(shop.lake).to_wire() == body(target), "it shows before it has its effect"
     assert shop.copy == 1
     shop.sync()
     shop.assert_equal()
     assert shop.copy == 2
     assert not set(skipped) & set(shop.logged)
-    (done,) = offsets.history(shop.lake)
+    (done,) = editor.history(shop.lake)
     assert (done.state, done.before, done.after) == (EditState.TAKEN, found.before, body(target)["offsets"])
     shop.change("fourth")
     shop.sync()
@@ -121,20 +121,20 @@ def test_what_is_sent_again_is_left_out_and_nothing_changes_for_the_lake(shop: S
     assert found.tables == []
     assert "nothing changes for the lake" in found.says
     shop.apply(first)
-    assert offsets.read(shop.lake).to_wire() == body(first)
+    assert editor.read(shop.lake).to_wire() == body(first)
     shop.sync()
     shop.assert_equal()
     assert shop.copy == 1
     assert shop.logged == [first, second]
-    assert [edit.state for edit in offsets.history(shop.lake)] == [EditState.TAKEN]
+    assert [edit.state for edit in editor.history(shop.lake)] == [EditState.TAKEN]
 
 
 def test_an_edit_to_where_the_lake_is_does_nothing(shop: Shop) -> None:
-    now = offsets.read(shop.lake).to_wire()
-    assert offsets.assess(shop.lake, now, shop.source).direction is Direction.NOWHERE
-    edit = offsets.apply(shop.lake, now, "ann", shop.source)
+    now = editor.read(shop.lake).to_wire()
+    assert editor.assess(shop.lake, now, shop.source).direction is Direction.NOWHERE
+    edit = editor.apply(shop.lake, now, "ann", shop.source)
     assert edit.state is EditState.TAKEN
-    assert not offsets.read(shop.lake).is_waiting
+    assert not editor.read(shop.lake).is_waiting
 
 
 @pytest.mark.parametrize(("ordinal", "rule"), [(10_000, "written"), (1, "kept")])
@@ -144,7 +144,7 @@ def test_what_the_source_cannot_send_is_refused_and_leaves_no_trace(shop: Shop, 
     assert [fault.rule for fault in shop.assess(ordinal).faults] == [rule]
     with pytest.raises(OffsetFaultsError):
         shop.apply(ordinal)
-    assert offsets.history(shop.lake) == []
+    assert editor.history(shop.lake) == []
 
 
 @pytest.mark.parametrize(
@@ -156,17 +156,17 @@ def test_what_the_source_cannot_send_is_refused_and_leaves_no_trace(shop: Shop, 
     ],
 )
 def test_an_edit_that_breaks_a_rule_names_it(shop: Shop, wrong: object, field: str, rule: str) -> None:
-    assert [(f.field, f.rule) for f in offsets.assess(shop.lake, wrong, shop.source).faults] == [(field, rule)]
+    assert [(f.field, f.rule) for f in editor.assess(shop.lake, wrong, shop.source).faults] == [(field, rule)]
     with pytest.raises(OffsetFaultsError):
-        offsets.apply(shop.lake, wrong, "ann")
+        editor.apply(shop.lake, wrong, "ann")
 
 
 def test_an_edit_that_was_not_compared_with_the_source_is_compared_at_the_start(shop: Shop) -> None:
-    offsets.apply(shop.lake, body(10_000), "ann")
+    editor.apply(shop.lake, body(10_000), "ann")
     with pytest.raises(DefiniteError, match="set to @10000, which the source has not written yet") as caught:
         shop.sync()
     assert caught.value.hint == f"tailrace offsets undo {shop.lake}"
-    offsets.undo(shop.lake, "ann")
+    editor.undo(shop.lake, "ann")
     shop.change("after")
     shop.sync()
     shop.assert_equal()
@@ -179,12 +179,12 @@ def test_offsets_are_read_at_any_time_and_changed_only_when_no_connector_has_the
         for pause in (False, True):
             if pause:
                 run.connector.pause()
-            assert offsets.read(shop.lake).entries
+            assert editor.read(shop.lake).entries
             assert shop.assess(shop.source.now().ordinal) is not None
-            for change in (lambda: shop.apply(5), lambda: shop.apply(None), lambda: offsets.undo(shop.lake, "ann")):
+            for change in (lambda: shop.apply(5), lambda: shop.apply(None), lambda: editor.undo(shop.lake, "ann")):
                 with pytest.raises(RunningError, match="only when it is stopped"):
                     change()
-    assert offsets.history(shop.lake) == []
+    assert editor.history(shop.lake) == []
 
 
 def test_of_two_editors_one_wins_and_the_other_hears_of_it(shop: Shop) -> None:
@@ -194,34 +194,34 @@ def test_of_two_editors_one_wins_and_the_other_hears_of_it(shop: Shop) -> None:
     with pytest.raises(ConflictError, match="edit 1 is there, not 0"):
         shop.apply(target, seen)
     with pytest.raises(ConflictError):
-        offsets.undo(shop.lake, "bob", version=seen)
+        editor.undo(shop.lake, "bob", version=seen)
     with pytest.raises(ConflictError):
-        offsets.reset(shop.lake, "bob", version=seen)
-    assert len(offsets.history(shop.lake)) == 1
+        editor.reset(shop.lake, "bob", version=seen)
+    assert len(editor.history(shop.lake)) == 1
 
 
 def test_a_reset_copies_everything_again_and_skips_nothing(shop: Shop) -> None:
     first = shop.change("first")
-    edit = offsets.reset(shop.lake, "ann")
+    edit = editor.reset(shop.lake, "ann")
     assert (edit.kind, edit.after) == (EditKind.RESET, [])
-    assert offsets.read(shop.lake).to_wire() == {"offsets": []}
+    assert editor.read(shop.lake).to_wire() == {"offsets": []}
     shop.sync()
     shop.assert_equal()
     assert (shop.copy, shop.logged) == (2, [first])
     with pytest.raises(DefiniteError, match="being copied again"):
-        offsets.undo(shop.lake, "ann")
+        editor.undo(shop.lake, "ann")
 
 
 def test_an_edit_that_waits_can_be_undone_and_the_one_before_it_counts_again(shop: Shop) -> None:
     first, second = shop.change("first"), shop.change("second")
     shop.apply(second)
-    offsets.reset(shop.lake, "ann")
-    assert offsets.undo(shop.lake, "ann").undoes == 2
-    assert offsets.read(shop.lake).to_wire() == body(second)
-    assert offsets.undo(shop.lake, "ann").undoes == 1
-    assert not offsets.read(shop.lake).is_waiting
+    editor.reset(shop.lake, "ann")
+    assert editor.undo(shop.lake, "ann").undoes == 2
+    assert editor.read(shop.lake).to_wire() == body(second)
+    assert editor.undo(shop.lake, "ann").undoes == 1
+    assert not editor.read(shop.lake).is_waiting
     with pytest.raises(DefiniteError, match="no edit to undo"):
-        offsets.undo(shop.lake, "ann")
+        editor.undo(shop.lake, "ann")
     shop.sync()
     shop.assert_equal()
     assert (shop.copy, shop.logged) == (1, [first, second])
@@ -232,7 +232,7 @@ def test_an_edit_that_has_skipped_something_cannot_be_undone_and_says_why(shop: 
     shop.apply(shop.change("second"))
     shop.sync()
     with pytest.raises(DefiniteError, match="no longer keeps what was skipped"):
-        offsets.undo(shop.lake, "ann")
+        editor.undo(shop.lake, "ann")
 
 
 APPLY = "offsets.apply(lake, {body}, 'ann', source)"
@@ -269,28 +269,28 @@ def test_an_edit_that_was_interrupted_anywhere_is_finished_by_the_next_start(sho
     else:
         shop.apply(target)
         die(shop, point, SYNC)
-    assert [edit.state for edit in offsets.history(shop.lake)] == [EditState.WAITING]
+    assert [edit.state for edit in editor.history(shop.lake)] == [EditState.WAITING]
     shop.sync()
     shop.assert_equal()
     assert skipped not in shop.logged
     assert shop.copy > 1
-    assert [edit.state for edit in offsets.history(shop.lake)] == [EditState.TAKEN]
+    assert [edit.state for edit in editor.history(shop.lake)] == [EditState.TAKEN]
 
 
 def test_an_edit_that_a_dying_start_had_taken_up_in_part_can_still_be_undone(shop: Shop) -> None:
     skipped, target = shop.change("first"), shop.change("second")
     shop.apply(target)
     die(shop, "offsets.claim_stored", SYNC)
-    offsets.undo(shop.lake, "ann")
+    editor.undo(shop.lake, "ann")
     shop.sync()
     shop.assert_equal()
     assert shop.logged == [skipped, target]
 
 
 def test_a_copy_by_windows_that_is_under_way_shows_how_far_it_is(shop: Shop) -> None:
-    offsets.reset(shop.lake, "ann")
+    editor.reset(shop.lake, "ann")
     die(shop, "window.published:1", SYNC)
-    (entry,) = offsets.read(shop.lake).entries
+    (entry,) = editor.read(shop.lake).entries
     offset = entry["offset"]
     assert [each.table for each in parse_collections(offset["incremental_snapshot_collections"])] == [ORDERS]
     (done,) = java.array_from_hex(offset["incremental_snapshot_primary_key"]) or [""]
@@ -298,7 +298,7 @@ def test_a_copy_by_windows_that_is_under_way_shows_how_far_it_is(shop: Shop) -> 
     assert java.array_from_hex(offset["incremental_snapshot_maximum_key"]) == ["19"]
     shop.sync()
     shop.assert_equal()
-    assert "incremental_snapshot_collections" not in offsets.read(shop.lake).entries[0]["offset"]
+    assert "incremental_snapshot_collections" not in editor.read(shop.lake).entries[0]["offset"]
 
 
 def other_reader(shop: Shop) -> None:
@@ -316,15 +316,13 @@ def test_a_lake_begins_where_another_connector_stopped(tmp_path: Path) -> None:
     assert (planned.is_new, planned.begins) == (True, f"@{delivered + 1}")
     assert not shop.lake.exists(), "a plan changes nothing"
     takeover.take_over(shop.lake, stored, source, "ann", "parquet")
-    assert offsets.read(shop.lake).entries == [
-        {"partition": {"server": "legacy"}, "offset": {"ordinal": delivered + 1}}
-    ]
+    assert editor.read(shop.lake).entries == [{"partition": {"server": "legacy"}, "offset": {"ordinal": delivered + 1}}]
     with pytest.raises(DefiniteError, match="the lake began with it"):
-        offsets.undo(shop.lake, "ann")
+        editor.undo(shop.lake, "ann")
     shop.sync()
     shop.assert_equal()
     assert shop.logged == [next_one], "neither lost nor twice"
-    assert offsets.read(shop.lake).entries[0]["partition"] == {"server": "legacy"}
+    assert editor.read(shop.lake).entries[0]["partition"] == {"server": "legacy"}
 
 
 def test_an_import_that_died_before_the_lake_was_there_is_finished_by_the_first_start(tmp_path: Path) -> None:
@@ -356,7 +354,7 @@ def test_a_lake_that_has_the_rows_takes_another_claim_over_and_copies_only_over_
     stored = StoredOffset("dbz", {"server": "legacy"}, {"ordinal": shop.source.now().ordinal})
     assert list(takeover.plan(shop.lake, stored, source).copies) == ([ORDERS] if has_gap else [])
     takeover.take_over(shop.lake, stored, source, "ann")
-    (shown,) = offsets.read(shop.lake, source).entries
+    (shown,) = editor.read(shop.lake, source).entries
     assert shown["partition"] == {"server": "legacy"}
     assert (shown["offset"]["ordinal"] > between) is has_gap, "where the stream will begin"
     after = shop.change("after")
@@ -368,6 +366,6 @@ def test_a_lake_that_has_the_rows_takes_another_claim_over_and_copies_only_over_
     assert found is not None
     assert found.claim["name"] == "other"
     with pytest.raises(DefiniteError, match="the lake has its slot from it"):
-        offsets.undo(shop.lake, "ann")
+        editor.undo(shop.lake, "ann")
     served = shop.source.offsets().served(own.claim)
     assert served.oldest is None, "what the lake no longer needs is not kept for ever"

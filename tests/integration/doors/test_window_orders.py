@@ -14,15 +14,15 @@ from tests.postgres import wait_until
 from tests.running import Running, running, sync_once
 
 import tailrace
-from tailrace.connector.signals import lake_signals
-from tailrace.connector.tables import stored_progress
+from tailrace.connector.copy import _window_reader
+from tailrace.connector.signals.sender import lake_signals
+from tailrace.connector.status import stored_progress
 from tailrace.lake.home import LakeHome
 from tailrace.model.notification import CopyStep
 from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
-from tailrace.snapshot import windows
 from tailrace.source import kinds
 
 ORDERS, TABLE = "shop.orders", TableId("shop", "orders")
@@ -48,7 +48,7 @@ def source(script: Script) -> DisturbedSource:
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
     """With two chunks of five rows in each window."""
-    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
+    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake",
         publish_every_seconds=0.05,

@@ -13,14 +13,13 @@ from tests.postgres import wait_until
 from tests.running import Running, running, sync_once
 
 import tailrace
-from tailrace.connector import _reading
-from tailrace.connector.signals import lake_signals
+from tailrace.connector.copy import _window_reader, read_ahead
+from tailrace.connector.signals.sender import lake_signals
 from tailrace.lake.home import LakeHome
 from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode, TaskSizes
-from tailrace.snapshot import windows
 from tailrace.source import kinds
 
 ORDERS, TABLE = "shop.orders", TableId("shop", "orders")
@@ -45,7 +44,7 @@ def source(script: Script) -> DisturbedSource:
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
-    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
+    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake",
         once=True,
@@ -157,7 +156,7 @@ def staged(lake: Path) -> list[Path]:
 def test_a_disk_that_is_full_while_rows_are_read_holds_the_copy_up_for_a_while(
     script: Script, source: DisturbedSource, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_reading, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(read_ahead, "RETRY_SECONDS", 0.01)
     found: list[list[Path]] = []
 
     def disturb(table: TableId, what: str, number: int) -> None:
@@ -192,7 +191,7 @@ def test_much_that_is_committed_while_rows_are_read_is_waited_for_and_no_error(
     script: Script, source: DisturbedSource, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often."""
-    monkeypatch.setattr(_reading, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(read_ahead, "RETRY_SECONDS", 0.01)
 
     def disturb(table: TableId, what: str, number: int) -> None:
         if what == "read" and number % 2 == 0 and number <= 20:
@@ -209,7 +208,7 @@ def test_much_that_is_committed_while_rows_are_read_is_waited_for_and_no_error(
 def test_small_chunks_of_a_fixed_size_become_more_in_a_window_and_few_files(
     script: Script, source: DisturbedSource, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(windows, "GROWTH_MAX", 4.0)
+    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 4.0)
     assert sync_once(replace(settings, window_rows=1), source) == {ORDERS: TableState.LIVE}
     assert source.disturbance.done[TABLE, "read"] == ROWS
     assert source.disturbance.done[TABLE, "plan"] <= 4, "2, 8 and 20 chunks"

@@ -12,13 +12,13 @@ from tests.doors.one_thread import OneThread
 from tests.integration.lake.equality import execute
 from tests.integration.lake.states_held import StatesHeld
 
+from tailrace.connector.copy._full_snapshot import FullSnapshot, SnapshotPlan
 from tailrace.engine.door import Engine
 from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession
 from tailrace.lake.formats import format_named
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.snapshot.full import FullSnapshot, SnapshotPlan
 from tailrace.source.kinds import source_of
 
 ROWS = 20_000

@@ -13,10 +13,10 @@ from deltalake import DeltaTable as Independent
 from tests.integration.lake.equality import assert_published, execute
 from tests.running import connector_of, running, sync_once
 
-from tailrace.connector._look import TableLook
 from tailrace.connector.events import StateChanged
+from tailrace.connector.tables.source_check import TableLook
 from tailrace.errors import GapError
-from tailrace.lake.delta import _recovery
+from tailrace.lake.delta.log import recovery
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
@@ -31,7 +31,7 @@ class Seen:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.recovered = self.looks = 0
-        self._count(monkeypatch, _recovery, "recover")
+        self._count(monkeypatch, recovery, "recover")
         self._count(monkeypatch, TableLook, "take")
 
     def _count(self, monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:

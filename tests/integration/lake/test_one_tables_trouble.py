@@ -23,7 +23,7 @@ from tailrace.model.table_state import TableRecord, TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.door import Source
 from tailrace.source.kinds import source_of
-from tailrace.source.postgres._problems import GENERATED_SINCE
+from tailrace.source.postgres.catalog.problems import GENERATED_SINCE
 
 A, B, C = "public.a", "public.b", "public.c"
 

@@ -17,7 +17,7 @@ from tests.doors.scripted import ScriptedSource
 from tests.running import Running, connector_of, running, sync_once
 
 import tailrace
-from tailrace.connector import _trouble
+from tailrace.connector import trouble
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
@@ -31,8 +31,8 @@ ORDERS, LINES = "shop.orders", "shop.lines"
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
-    monkeypatch.setattr(_trouble, "RETRY_SECONDS_MAX", 0.1)
-    monkeypatch.setattr(_trouble, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(trouble, "RETRY_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(trouble, "PATIENCE_SECONDS", 0.5)
     script = Script(tmp_path / "shop.jsonl")
     for table in (ORDERS, LINES):
         script.create_table(table, {"id": "bigint", "note": "string"}, key=["id"])

@@ -8,7 +8,7 @@ from tests.integration.lake.equality import assert_equal, execute
 from tests.postgres import wait_until
 from tests.running import running
 
-from tailrace.connector.signals import lake_signals
+from tailrace.connector.signals.sender import lake_signals
 from tailrace.lake.home import LakeHome
 from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId

@@ -13,7 +13,7 @@ from tests.integration.lake.equality import assert_equal, execute
 from tests.running import sync_once
 
 import tailrace
-from tailrace.connector import _copying
+from tailrace.connector.copy import copies as copy_copies
 from tailrace.errors import GapError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
@@ -90,7 +90,7 @@ def test_a_table_that_is_large_is_copied_by_windows_from_the_start(
     source: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch, *, is_large: bool
 ) -> None:
     """By its bytes, though it was never analyzed."""
-    monkeypatch.setattr(_copying, "WINDOWS_BYTES_MIN", 1 << (12 if is_large else 30))
+    monkeypatch.setattr(copy_copies, "WINDOWS_BYTES_MIN", 1 << (12 if is_large else 30))
     assert sync_once(settings, source_of(source)) == dict.fromkeys(TABLES, TableState.LIVE)
     assert_equal(source, settings.lake, *TABLES)
     stored = format_named("delta").table(LakeHome(settings.lake).table_path(TableId("public", "a")))

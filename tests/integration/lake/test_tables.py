@@ -18,7 +18,7 @@ from tests.running import Running, running, sync_once
 
 import tailrace
 from tailrace.connector.events import StreamProgressed
-from tailrace.connector.tables import lake_status
+from tailrace.connector.status import lake_status
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId

@@ -15,11 +15,11 @@ from tests.load import Load, writers
 from tests.running import running
 
 import tailrace
+from tailrace.connector.copy import _window_reader
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, Watermarking
-from tailrace.snapshot import windows
 from tailrace.source.kinds import source_of
 
 SIGNALS = "public.signals"
@@ -45,7 +45,7 @@ LEFT = "select type, count(*) from signals group by type order by type desc"
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
-    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
+    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.2, window_rows=5, signal_table=SIGNALS
     )

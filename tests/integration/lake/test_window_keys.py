@@ -14,12 +14,12 @@ from tests.postgres import wait_until
 from tests.running import running
 
 import tailrace
-from tailrace.connector.signals import lake_signals
+from tailrace.connector.copy import _window_reader
+from tailrace.connector.signals.sender import lake_signals
 from tailrace.lake.home import LakeHome
 from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
-from tailrace.snapshot import windows
 
 ROWS = 40
 KEYS = {
@@ -48,7 +48,7 @@ insert into {0} select {1}, n, 'new' from generate_series({2} + 1, {2} + 5) n on
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
-    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
+    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.5, window_rows=6, readers_max=1
     )

@@ -9,8 +9,9 @@ from tests.doors.one_thread import OneThread
 from tests.integration.lake.equality import execute
 from tests.integration.lake.states_held import StatesHeld
 
+from tailrace.changes.window_rows import read_staged
+from tailrace.connector.copy._window_reader import CHUNKS_A_TASK, Wanted, WindowReader, WindowSizes
 from tailrace.model.table import TableId
-from tailrace.snapshot.windows import CHUNKS_A_TASK, Wanted, WindowReader, WindowSizes, read_staged
 from tailrace.source.kinds import source_of
 
 ROWS = 2_000

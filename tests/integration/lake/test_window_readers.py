@@ -14,12 +14,12 @@ from tests.load import Load, writers
 from tests.running import connector_of, running, sync_once
 
 import tailrace
+from tailrace.connector.copy import _window_reader
 from tailrace.connector.events import TablesLanded
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.read.duckdb import connect
 from tailrace.settings import ConnectorSettings, SnapshotMode
-from tailrace.snapshot import windows
 from tailrace.source.kinds import source_of
 
 TABLES = 30
@@ -42,7 +42,7 @@ def test_cuts_that_are_open_while_a_table_is_copied_by_windows_stay_what_they_ar
     database: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read before, first read in the middle of the copy, and first read after it."""
-    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
+    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 1.0)
     execute(database, SETUP)
     settings = ConnectorSettings(
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.2, window_rows=20, readers_max=1
@@ -76,7 +76,7 @@ def test_cuts_that_are_open_while_a_table_is_copied_by_windows_stay_what_they_ar
 def test_many_tables_are_copied_by_windows_at_once_beside_writers(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(windows, "TABLES_MAX", 7)
+    monkeypatch.setattr(_window_reader, "TABLES_MAX", 7)
     names = [f"public.t{number}" for number in range(TABLES)]
     for name in names:
         execute(database, f"create table {name} (id int primary key, n int)")

@@ -15,9 +15,10 @@ from tests.postgres import wait_until
 from tests.running import Running, connector_of, running, sync_once
 
 import tailrace
-from tailrace.connector import _reading, _trouble, _windows
+from tailrace.connector import trouble
+from tailrace.connector.copy import _window_reader, _windows, read_ahead
 from tailrace.connector.events import TroubleChanged
-from tailrace.connector.signals import lake_signals
+from tailrace.connector.signals.sender import lake_signals
 from tailrace.errors import TransientError
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
@@ -25,10 +26,9 @@ from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
-from tailrace.snapshot import windows
 from tailrace.source.kinds import source_of
-from tailrace.source.postgres import _connection
 from tailrace.source.postgres import source as postgres_source
+from tailrace.source.postgres.server import connection
 
 T, OTHER = TableId("public", "t"), TableId("public", "other")
 SETUP = """
@@ -41,7 +41,7 @@ insert into other select n, 'first' from generate_series(1, 40) n;
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
-    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
+    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.2, window_rows=5, readers_max=1
     )
@@ -65,7 +65,7 @@ def test_a_run_that_is_to_end_by_itself_gives_up_when_the_source_stays_away(
     settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_windows, "PATIENCE_SECONDS", 2.0)
-    monkeypatch.setattr(_connection, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 1.0)
     once = replace(settings, once=True, snapshot_mode=SnapshotMode.INCREMENTAL)
     with server_of_its_own() as server:
         execute(server.dsn(), SETUP)
@@ -125,7 +125,7 @@ def test_with_once_a_table_that_stays_locked_ends_the_run(
 def test_with_once_a_transaction_that_wrote_to_a_table_to_be_copied_and_stays_open_ends_the_run(
     database: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_trouble, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(trouble, "PATIENCE_SECONDS", 0.5)
     execute(database, SETUP)
     source, once = source_of(database), replace(settings, once=True)
     sync_once(once, source)
@@ -144,7 +144,7 @@ def test_with_once_a_transaction_that_wrote_to_a_table_to_be_copied_and_stays_op
 def test_with_once_a_lock_that_keeps_a_table_from_being_published_ends_the_run(
     database: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_trouble, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(trouble, "PATIENCE_SECONDS", 0.5)
     execute(database, SETUP)
     with psycopg.connect(database) as locker:
         locker.execute("lock table t")
@@ -196,7 +196,7 @@ def test_a_copy_that_was_paused_for_long_continues_where_it_was_though_the_log_h
     database: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing concerns the table meanwhile, so nothing but its stamp says how far it is."""
-    monkeypatch.setattr(_reading, "RESTAMP_SECONDS", 0.5)
+    monkeypatch.setattr(read_ahead, "RESTAMP_SECONDS", 0.5)
     execute(database, SETUP)
     settings = replace(settings, log_keep_seconds=0.0, log_segment_bytes_max=1 << 20)
     source = DisturbedPostgres(database)

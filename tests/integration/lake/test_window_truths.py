@@ -18,7 +18,8 @@ from tests.postgres import wait_until
 from tests.running import Running, running, sync_once
 
 import tailrace
-from tailrace.connector.signals import lake_signals
+from tailrace.connector.copy import _window_reader
+from tailrace.connector.signals.sender import lake_signals
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.model.signal import SignalState
@@ -26,7 +27,6 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.read.duckdb import connect
 from tailrace.settings import ConnectorSettings, SnapshotMode
-from tailrace.snapshot import windows
 
 LARGE = "repeat(md5({0}::text), 200)"
 WAIT_SECONDS = 60
@@ -39,7 +39,7 @@ PAUSE_SECONDS = 0.01
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
-    monkeypatch.setattr(windows, "GROWTH_MAX", 1.0)
+    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake", publish_every_seconds=0.1, look_at_tables_seconds=0.2, window_rows=5, readers_max=1
     )

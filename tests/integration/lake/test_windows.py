@@ -15,7 +15,7 @@ from tests.postgres import wait_until
 from tests.running import running, sync_once
 
 import tailrace
-from tailrace.connector.signals import lake_signals
+from tailrace.connector.signals.sender import lake_signals
 from tailrace.lake.home import LakeHome
 from tailrace.model.notification import CopyStep
 from tailrace.model.signal import SignalRecord, SignalState

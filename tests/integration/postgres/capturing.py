@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import TailraceError
-from tailrace.log._disk import Disk
+from tailrace.log.disk import Disk
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import DEFAULTS, LogOptions, LogWriter
+from tailrace.log.write.writer import DEFAULTS, LogOptions, LogWriter
 from tailrace.source.control import CaptureControl
 from tailrace.source.door import Claim
 from tailrace.source.postgres.source import PostgresSource

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from demo.embedded import EmbeddedPostgres
 
-from tailrace.source.postgres._connection import connect
+from tailrace.source.postgres.server.connection import connect
 from tailrace.source.postgres.source import PostgresSource
 
 

@@ -13,12 +13,12 @@ from tests.postgres import wait_until
 
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.change import ORDINAL
 from tailrace.model.table import TableId
 from tailrace.source.door import Claim
-from tailrace.source.postgres import _capture
 from tailrace.source.postgres.source import PostgresSource
+from tailrace.source.postgres.stream import capture as stream_capture
 
 T = TableId("public", "t")
 
@@ -168,7 +168,7 @@ def test_a_slot_that_is_in_use_is_waited_for(
 def test_capture_ends_when_its_publication_is_dropped_also_where_the_server_does_not_mind(
     conn: psycopg.Connection, source: PostgresSource, claim: Claim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_capture, "UPKEEP_SECONDS", 0.1)
+    monkeypatch.setattr(stream_capture, "UPKEEP_SECONDS", 0.1)
     with Capture(source, claim, tmp_path / "log") as capture:
         wait_until(lambda: capture.is_streaming)
         conn.execute(f"drop publication {claim['publication']}")

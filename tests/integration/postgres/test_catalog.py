@@ -9,8 +9,8 @@ import pytest
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
-from tailrace.source.postgres._catalog import QUERIES, TableInfo, list_tables, measured, schema_of
-from tailrace.source.postgres._problems import problems
+from tailrace.source.postgres.catalog.problems import problems
+from tailrace.source.postgres.catalog.tables import QUERIES, TableInfo, list_tables, measured, schema_of
 from tailrace.source.postgres.source import PostgresSource
 
 

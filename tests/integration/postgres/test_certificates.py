@@ -23,7 +23,7 @@ from tests.postgres import installed_server, wait_until
 
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
-from tailrace.source.postgres._connection import connect
+from tailrace.source.postgres.server.connection import connect
 from tailrace.source.postgres.source import PostgresSource
 
 NAME = "db.example"

@@ -16,9 +16,9 @@ from tests.postgres import wait_until
 
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.change import row_schema
-from tailrace.source.postgres import _chunks as chunks
-from tailrace.source.postgres import _connection, _copy_out
-from tailrace.source.postgres._catalog import TableInfo, list_tables, measured, schema_of
+from tailrace.source.postgres.catalog.tables import TableInfo, list_tables, measured, schema_of
+from tailrace.source.postgres.rows import _copy_out, chunks
+from tailrace.source.postgres.server import connection
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def copy(dsn: str, info: TableInfo, snapshot: str, bytes_max: int = 1 << 30) -> 
     schema = schema_of(info)
     planned = pickle.loads(pickle.dumps(chunks.plan(info, bytes_max)))
     batches = [
-        batch for chunk in planned for batch in chunks.read(_connection.IdleConnections(dsn), snapshot, chunk, schema)
+        batch for chunk in planned for batch in chunks.read(connection.IdleConnections(dsn), snapshot, chunk, schema)
     ]
     return pa.Table.from_batches(batches, schema=row_schema(schema))
 
@@ -152,7 +152,7 @@ def test_an_error_among_the_rows_is_the_drivers(conn: psycopg.Connection) -> Non
 def test_a_connection_that_is_ended_among_the_rows_is_an_error(conn: psycopg.Connection, dsn: str) -> None:
     ended = "pg_terminate_backend(pg_backend_pid())"
     statement = f"copy (select case when i = 9999 then {ended} end from generate_series(1, 20000) i) to stdout"
-    with _connection.connect(dsn) as other, pytest.raises(psycopg.OperationalError):
+    with connection.connect(dsn) as other, pytest.raises(psycopg.OperationalError):
         list(_copy_out._past_libpq(other, statement.encode()))
 
 
@@ -169,7 +169,7 @@ def test_names_are_printed_alike_however_a_chunk_is_asked_for(conn: psycopg.Conn
     with exported(dsn) as snapshot:
         for sent, condition in ((None, None), ("id % 2 = 1", None), (None, "is_odd(id)"), ("id > 0", "is_odd(id)")):
             chunk = replace(plain, sent=sent, condition=condition)
-            read = chunks.read(_connection.IdleConnections(dsn), snapshot, chunk, schema_of(info))
+            read = chunks.read(connection.IdleConnections(dsn), snapshot, chunk, schema_of(info))
             rows = pa.Table.from_batches(list(read)).to_pylist()
             step = 1 if sent is None and condition is None else 2
             assert rows == [{"id": number, "of": "public.t"} for number in range(1, 2001, step)]
@@ -182,7 +182,7 @@ def test_rows_without_columns_are_counted(conn: psycopg.Connection, dsn: str) ->
     with exported(dsn) as snapshot:
         for sent, condition in ((None, None), ("true", None), (None, "true")):
             chunk = replace(plain, sent=sent, condition=condition)
-            read = chunks.read(_connection.IdleConnections(dsn), snapshot, chunk, schema_of(info))
+            read = chunks.read(connection.IdleConnections(dsn), snapshot, chunk, schema_of(info))
             assert sum(batch.num_rows for batch in read) == 2
 
 
@@ -328,7 +328,7 @@ def test_a_reader_waits_for_a_connection_that_another_one_will_give_back(
 def test_a_reader_that_gets_no_connection_says_how_many_are_needed(
     conn: psycopg.Connection, dsn: str, crowded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_connection, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 1.0)
     info = described(conn, "t")
     with exported(dsn) as snapshot, psycopg.connect(crowded), pytest.raises(TransientError) as caught:
         copy(crowded, info, snapshot)

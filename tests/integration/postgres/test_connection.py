@@ -16,9 +16,9 @@ from psycopg.conninfo import make_conninfo
 
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.source.kinds import source_of
-from tailrace.source.postgres._address import describe
-from tailrace.source.postgres._connection import connect
-from tailrace.source.postgres._refusals import ServerFullError, explain
+from tailrace.source.postgres.server.address import describe
+from tailrace.source.postgres.server.connection import connect
+from tailrace.source.postgres.server.refusals import ServerFullError, explain
 from tailrace.source.postgres.source import PostgresSource
 
 PASSWORD = "p@s:s/w%o'r\"d\\ ?#&=ü€😀://@"

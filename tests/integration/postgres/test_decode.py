@@ -10,7 +10,7 @@ import pytest
 from tests.integration.postgres.wal import Stream
 
 from tailrace.model.change import BEFORE, OP, PREFIX, UNCHANGED
-from tailrace.source.postgres._catalog import list_tables, schema_of
+from tailrace.source.postgres.catalog.tables import list_tables, schema_of
 
 LARGE = "repeat(md5(random()::text), 400)"
 

@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 from tailrace.cli.commands import app
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import DEFAULTS, LogOptions
+from tailrace.log.write.writer import DEFAULTS, LogOptions
 from tailrace.model.table import TableId
-from tailrace.source.postgres._lsn import Lsn
+from tailrace.source.postgres.server.lsn import Lsn
 from tailrace.source.postgres.source import PostgresSource
 
 QUOTA_BYTES = 4 << 20

@@ -10,9 +10,9 @@ from tests.integration.postgres.reading import described, numbers, read
 from tests.postgres import wait_until
 
 from tailrace.errors import TransientError
-from tailrace.source.postgres import _connection
-from tailrace.source.postgres._connection import IdleConnections
-from tailrace.source.postgres._refusals import ServerFullError
+from tailrace.source.postgres.server import connection
+from tailrace.source.postgres.server.connection import IdleConnections
+from tailrace.source.postgres.server.refusals import ServerFullError
 from tailrace.source.postgres.source import PostgresSource
 
 OURS = "select pid from pg_stat_activity where application_name = 'tailrace' and datname = current_database()"
@@ -24,7 +24,7 @@ def pids(conn: psycopg.Connection) -> set[int]:
 
 @pytest.fixture(autouse=True)
 def long_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_connection, "IDLE_SECONDS", 60.0)
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 60.0)
 
 
 def test_the_next_window_reads_with_the_connections_of_the_last_and_none_is_kept_for_long(
@@ -40,7 +40,7 @@ def test_the_next_window_reads_with_the_connections_of_the_last_and_none_is_kept
         wait_until(lambda: len(pids(conn) - before) == 1, 20)
         used.append(pids(conn) - before)
     assert used[0] == used[1]
-    monkeypatch.setattr(_connection, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.0)
     source._idle._close_old()
     wait_until(lambda: not pids(conn) - before, 20)
 
@@ -71,7 +71,7 @@ def test_a_reader_that_the_server_has_no_connection_for_takes_one_that_is_given_
             found.append(other.info.backend_pid)
 
     with kept.borrowed() as one:
-        monkeypatch.setattr(_connection, "connect", none_left)
+        monkeypatch.setattr(connection, "connect", none_left)
         reader = threading.Thread(target=read)
         reader.start()
         assert refused.wait(20)

@@ -17,9 +17,9 @@ from tests.integration.postgres.reading import described, numbers, read, walk
 
 from tailrace.errors import DefiniteError, ResyncError, TransientError
 from tailrace.model.table import TableId
-from tailrace.source.postgres._chunks import reader
-from tailrace.source.postgres._connection import IdleConnections
-from tailrace.source.postgres._keys import SCAN_ROWS_MAX, STEPS_MAX, boundaries, place
+from tailrace.source.postgres.rows.chunks import reader
+from tailrace.source.postgres.rows.key_ranges import SCAN_ROWS_MAX, STEPS_MAX, boundaries, place
+from tailrace.source.postgres.server.connection import IdleConnections
 from tailrace.source.postgres.source import PostgresSource
 
 T = TableId("public", "t")

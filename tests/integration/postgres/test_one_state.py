@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import psycopg
 
-from tailrace.source.postgres._announced import describe_relation
-from tailrace.source.postgres._definition import Definition
-from tailrace.source.postgres._messages import Relation, RelationColumn
+from tailrace.source.postgres.catalog.definition import Definition
 from tailrace.source.postgres.source import PostgresSource
+from tailrace.source.postgres.stream._announced_shapes import describe_relation
+from tailrace.source.postgres.values.messages import Relation, RelationColumn
 
 READINGS = 50
 INT4 = 23

@@ -16,13 +16,14 @@ from tests.postgres import wait_until
 from tests.standby import Pair, pair_of
 
 from tailrace.errors import GapError
-from tailrace.log._disk import Disk
+from tailrace.log.disk import Disk
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.source.door import Claim
-from tailrace.source.postgres import _capture, _receiver, _slot_holder
-from tailrace.source.postgres._slot import find_slot, why_lost
 from tailrace.source.postgres.source import PostgresSource
+from tailrace.source.postgres.stream import _receiver, slot_holder
+from tailrace.source.postgres.stream import capture as stream_capture
+from tailrace.source.postgres.stream.slot import find_slot, why_lost
 
 T = TableId("public", "t")
 
@@ -225,7 +226,7 @@ def test_a_reason_that_only_a_newer_server_knows_is_told_as_it_is() -> None:
 def test_a_slot_that_another_process_reads_is_waited_for_until_that_process_is_sure_to_stay(
     conn: psycopg.Connection, source: PostgresSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_slot_holder, "ALIVE_SECONDS", 1.0)
+    monkeypatch.setattr(slot_holder, "ALIVE_SECONDS", 1.0)
     claim = ready(source)
     with Capture(source, claim, tmp_path / "theirs") as theirs:
         wait_until(lambda: theirs.is_streaming)
@@ -248,7 +249,9 @@ def test_a_server_that_reads_a_long_transaction_of_other_tables_is_left_at_its_w
     conn.execute("insert into busy select n, 'x' from generate_series(1, 1000000) n")
     insert(conn, 1)
     asked: list[bool] = []
-    monkeypatch.setattr(_capture, "is_at_work", lambda *of: asked.append(_slot_holder.is_at_work(*of)) or asked[-1])
+    monkeypatch.setattr(
+        stream_capture, "is_at_work", lambda *of: asked.append(slot_holder.is_at_work(*of)) or asked[-1]
+    )
     with Capture(silent, ready_claim, tmp_path / "log") as capture:
         reaches_now(capture, source)
         assert any(asked)

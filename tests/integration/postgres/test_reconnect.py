@@ -18,8 +18,8 @@ from tests.integration.postgres.test_capture import ids, insert, reaches_now
 from tests.postgres import wait_until
 
 from tailrace.model.table import TableId
-from tailrace.source.postgres import _receiver
 from tailrace.source.postgres.source import PostgresSource
+from tailrace.source.postgres.stream import _receiver
 
 T = TableId("public", "t")
 

@@ -12,10 +12,10 @@ import pytest
 from tests.integration.postgres.capturing import Capture
 from tests.postgres import wait_until
 
+from tailrace.connector.signals._channels import SignalTable
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
-from tailrace.snapshot.signal_channels import SignalTable
 from tailrace.source.door import Check, Claim
 from tailrace.source.postgres.source import PostgresSource
 

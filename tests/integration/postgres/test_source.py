@@ -13,9 +13,9 @@ from tailrace.model.position import START
 from tailrace.model.table import TableId
 from tailrace.source.door import SourceTable
 from tailrace.source.kinds import load, path_of, source_of
-from tailrace.source.postgres._lsn import Lsn
-from tailrace.source.postgres._slot import require_continuity
+from tailrace.source.postgres.server.lsn import Lsn
 from tailrace.source.postgres.source import PostgresSource
+from tailrace.source.postgres.stream.slot import require_continuity
 
 T, U = TableId("public", "t"), TableId("public", "u")
 TWO_TABLES = "create table t (id int primary key, n int); create table u (id int primary key, n int)"

@@ -15,8 +15,8 @@ from tailrace.errors import GapError, MovedError
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.source.door import Claim, Problem
-from tailrace.source.postgres._slot import find_slot
 from tailrace.source.postgres.source import PostgresSource
+from tailrace.source.postgres.stream.slot import find_slot
 
 T = TableId("public", "t")
 

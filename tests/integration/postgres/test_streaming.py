@@ -20,7 +20,7 @@ from tests.integration.postgres.playing import T, U, assert_same, kinds, replaye
 from tests.postgres import wait_until
 
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogOptions
+from tailrace.log.write.writer import LogOptions
 from tailrace.model.kind import Kind
 from tailrace.source.door import Claim
 from tailrace.source.postgres.source import PostgresSource

@@ -17,9 +17,9 @@ from tests.integration.postgres.wal import Stream
 from tailrace.errors import DefiniteError, TextKeyError
 from tailrace.model.change import row_schema
 from tailrace.model.exact import EXACT, together
-from tailrace.source.postgres._catalog import list_tables, schema_of
-from tailrace.source.postgres._chunks import BlockChunk, read
-from tailrace.source.postgres._connection import IdleConnections, connect
+from tailrace.source.postgres.catalog.tables import list_tables, schema_of
+from tailrace.source.postgres.rows.chunks import BlockChunk, read
+from tailrace.source.postgres.server.connection import IdleConnections, connect
 from tailrace.source.postgres.source import PostgresSource
 
 DEFINITIONS = """

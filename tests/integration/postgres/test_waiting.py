@@ -17,7 +17,7 @@ from tests.postgres import wait_until
 from tailrace.errors import TransientError
 from tailrace.model.table import TableId
 from tailrace.source.door import Problem, Source
-from tailrace.source.postgres import _waiting
+from tailrace.source.postgres.server import lock_waits
 from tailrace.source.postgres.source import PostgresSource
 
 T, U = TableId("public", "t"), TableId("public", "u")
@@ -159,7 +159,7 @@ def test_a_wait_without_end_is_given_up_in_the_end(
     blocker: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_waiting, "WAIT_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(lock_waits, "WAIT_SECONDS_MAX", 1.0)
     with pytest.raises(TransientError, match="; gave up"):
         take_snapshot(source, Patience(gives_up=False))
     assert slots(conn) == []

@@ -16,7 +16,7 @@ from tests.postgres import wait_until
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.table import TableId
 from tailrace.settings import Watermarking
-from tailrace.source.postgres import _watermarks
+from tailrace.source.postgres.rows import watermarks
 from tailrace.source.postgres.source import PostgresSource
 
 SETUP = """
@@ -171,7 +171,7 @@ def test_a_table_that_does_not_take_them_is_refused(
 def test_a_signal_table_that_is_locked_is_told_and_not_waited_for(
     dsn: str, conn: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_watermarks, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(watermarks, "LOCK_SECONDS", 1)
     conn.execute(SETUP)
     with psycopg.connect(dsn) as other:
         other.execute("lock table ops.signals")

@@ -17,7 +17,7 @@ from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.server.errors import ConflictError
-from tailrace.server.lifecycle import Target
+from tailrace.server.supervisor.lifecycle import Target
 
 JSON = "application/json"
 
@@ -293,13 +293,15 @@ def test_plugins_and_what_is_wrong_with_a_configuration(server: Served, database
 
 def test_loggers_can_be_asked_to_say_more(server: Served) -> None:
     everywhere = server.ask("GET", "/admin/loggers")["tailrace"]
-    before = server.ask("GET", "/admin/loggers/tailrace.server.hosted")["level"]
-    assert server.ask("PUT", "/admin/loggers/tailrace.server.hosted", {"level": "debug"}) == ["tailrace.server.hosted"]
-    changed = server.ask("GET", "/admin/loggers/tailrace.server.hosted")
+    before = server.ask("GET", "/admin/loggers/tailrace.server.supervisor.hosted")["level"]
+    assert server.ask("PUT", "/admin/loggers/tailrace.server.supervisor.hosted", {"level": "debug"}) == [
+        "tailrace.server.supervisor.hosted"
+    ]
+    changed = server.ask("GET", "/admin/loggers/tailrace.server.supervisor.hosted")
     assert changed["level"] == "DEBUG"
     assert abs(changed["last_modified"] / 1000 - time.time()) < 3600
     assert server.ask("GET", "/admin/loggers")["tailrace"] == everywhere
-    wide = server.http.put("/admin/loggers/tailrace.server.hosted?scope=cluster", json={"level": before})
+    wide = server.http.put("/admin/loggers/tailrace.server.supervisor.hosted?scope=cluster", json={"level": before})
     assert (wide.status_code, wide.content) == (204, b"")
     assert server.ask("GET", "/health")["status"] == "healthy"
     server.ask("PUT", "/admin/loggers/pyspark", {"level": "DEBUG"}, 404)

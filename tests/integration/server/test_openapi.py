@@ -33,10 +33,10 @@ from tests.serving import config_for
 
 from tailrace.server.api.parts import Parts
 from tailrace.server.app import create_app
-from tailrace.server.home import ServerHome
 from tailrace.server.security import Gate, Guard
-from tailrace.server.store import Store
-from tailrace.server.supervisor import Supervisor
+from tailrace.server.supervisor.home import ServerHome
+from tailrace.server.supervisor.store import Store
+from tailrace.server.supervisor.supervisor import Supervisor
 
 EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "25"))
 """Of a proof."""

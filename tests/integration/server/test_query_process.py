@@ -19,7 +19,7 @@ from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
 from tests.serving import Served, config_for, serving
 
-from tailrace.server.queries import AT_ONCE
+from tailrace.server.queries.queries import AT_ONCE
 
 NAME = "shop.of 世界%"
 PATH = f"/connectors/{quote(NAME)}"
@@ -56,7 +56,7 @@ def is_well(server: Served) -> bool:
 
 def processes() -> list[psutil.Process]:
     """The process that answers, and those that it has forked."""
-    answering = [each for each in psutil.Process().children() if "tailrace.server._query_worker" in command(each)]
+    answering = [each for each in psutil.Process().children() if "tailrace.server.queries._worker" in command(each)]
     return [process for each in answering for process in (each, *each.children(recursive=True))]
 
 

@@ -20,8 +20,8 @@ import tailrace
 from tailrace.connector.events import StreamProgressed, TroubleChanged
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
-from tailrace.server.hub import Told
 from tailrace.server.serving import ServerSettings, serve
+from tailrace.server.supervisor.hub import Told
 
 
 def published(lake: Path) -> int:

@@ -12,9 +12,9 @@ from tests.postgres import wait_until
 from tests.running import sync_once
 
 import tailrace
-from tailrace.log._consumers import Consumers
+from tailrace.log.consumers import Consumers
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings

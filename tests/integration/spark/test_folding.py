@@ -25,7 +25,7 @@ from tests.unit.log.records import in_memory
 from tailrace.changes.decoding import Changes
 from tailrace.changes.folding import Writers
 from tailrace.changes.tail import touched_shape
-from tailrace.connector._batch import Fold
+from tailrace.connector.publish.batch import Fold
 from tailrace.engine.door import Job, call
 from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession

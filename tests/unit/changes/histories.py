@@ -19,7 +19,7 @@ from tests.unit.log.records import schema as shape_record
 from tailrace.changes.decoding import Changes
 from tailrace.changes.folding import Folded, Writers
 from tailrace.changes.tail import Tail, touched_shape
-from tailrace.connector._batch import Fold
+from tailrace.connector.publish.batch import Fold
 from tailrace.log.reader import LogReader
 from tailrace.model.change import BEFORE, change_schema
 from tailrace.model.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, with_exact

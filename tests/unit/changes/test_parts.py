@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 from tests.unit.log.records import open_log
-from tests.unit.source.postgres.test_stream import describe, transaction
-from tests.unit.source.postgres.test_streamed import abort, prepared, relation, row, start, stop, stream_commit
+from tests.unit.source.postgres.stream.test_stream import describe, transaction
+from tests.unit.source.postgres.stream.test_streamed import abort, prepared, relation, row, start, stop, stream_commit
 
 from tailrace.changes.tail import parts_made
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableSchema
-from tailrace.source.postgres._announced import Described
-from tailrace.source.postgres._inbox import Messages
-from tailrace.source.postgres._messages import Relation
-from tailrace.source.postgres._stream import Known, StreamEncoder
+from tailrace.source.postgres.stream._announced_shapes import Described
+from tailrace.source.postgres.stream._encoder import Known, StreamEncoder
+from tailrace.source.postgres.stream._inbox import Messages
+from tailrace.source.postgres.values.messages import Relation
 
 ROOT, PART, MAKER = 7, 8, 9
 FILLED = [relation(), relation(oid=PART), row(96, b"a")]

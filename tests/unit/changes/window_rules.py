@@ -16,11 +16,11 @@ from tests.unit.changes.window_model import ABORT, LOST, Changes, Keys, Rows, St
 from tailrace.changes.reconcile import reconciled
 from tailrace.changes.shape import TableShape
 from tailrace.changes.tail import Tail
-from tailrace.lake.growing import fitting
+from tailrace.lake.growing_states import fitting
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, change_schema, row_schema
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.door import View
-from tailrace.source.postgres._views import unseen
+from tailrace.source.postgres.rows.views import unseen
 
 COLUMNS = (Column("id", "int", "integer"), Column("small", "string", "text"), Column("big", "string", "text"))
 SCHEMA = TableSchema(TableId("public", "t"), 1, COLUMNS, ("id",))

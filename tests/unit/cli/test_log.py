@@ -15,10 +15,10 @@ from tests.unit.log.records import UnsyncedDisk, batch, begin, change, in_memory
 from typer.testing import CliRunner
 
 from tailrace.cli.commands import app
-from tailrace.log._consumers import Consumers
-from tailrace.log._layout import index_path, segment_path
+from tailrace.log.consumers import Consumers
+from tailrace.log.layout import index_path, segment_path
 from tailrace.log.verify import rebuild_index, verify
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.source.kinds import register
 

@@ -19,11 +19,11 @@ from tailrace.connector.events import (
     TablesLanded,
     TroubleChanged,
 )
+from tailrace.model.copy_progress import TableProgress
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.snapshot.full import TableProgress
 
 BLOCKED = 'the log in [lake]/log has reached its quota of 67108864 bytes: "lake" has read up to transaction 5'
 STATUS = StreamProgressed(

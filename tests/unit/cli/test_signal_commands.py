@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 from tailrace.cli.commands import app
 from tailrace.cli.signals import SignalType
+from tailrace.connector.signals.orders import TYPES, ExecuteSnapshot, Log, order_of
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.model.notification import CopyStep, Notification
 from tailrace.model.signal import Arrival, Signal, SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.snapshot.signals import TYPES, ExecuteSnapshot, Log, order_of
 
 
 @pytest.fixture

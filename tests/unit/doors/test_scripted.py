@@ -18,7 +18,7 @@ from tests.doors.scripted import ScriptedSource
 from tests.postgres import wait_until
 
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.change import BEFORE, COMMIT_TS, OP, ORDINAL, PREFIX, SEQ, UNCHANGED, change_schema
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId

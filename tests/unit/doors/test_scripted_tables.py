@@ -15,7 +15,7 @@ from tests.doors.script import Alter, Insert, Script
 from tests.doors.scripted import ScriptedSource
 
 from tailrace.errors import DefiniteError, TransientError
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.source import kinds

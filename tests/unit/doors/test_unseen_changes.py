@@ -11,12 +11,12 @@ from tests.doors.script import Alter, Delete, Insert, Script, Truncate, Update
 from tests.doors.scripted import ScriptedSource
 
 from tailrace.changes.tail import Tail
+from tailrace.changes.window_rows import unseen_changes
 from tailrace.errors import TransientError
 from tailrace.log.reader import LogReader
 from tailrace.model.change import DELETED, ORIGIN, UNCHANGED
 from tailrace.model.table import TableId, TableSchema
 from tailrace.settings import TaskSizes
-from tailrace.snapshot.reconciling import unseen_changes
 
 ORDERS, OTHER = "shop.orders", "shop.other"
 TABLE = TableId("shop", "orders")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tailrace.log._disk import Bytes, Disk
+from tailrace.log.disk import Bytes, Disk
 
 
 class PowerCutError(BaseException):

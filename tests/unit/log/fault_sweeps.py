@@ -15,10 +15,10 @@ from tests.unit.log.crashing_disk import CrashingDisk, PowerCutError, fails_at
 from tests.unit.log.damage_sweeps import ALL
 from tests.unit.log.records import IDENTITY, batch, begin, change, commit, open_log, played, sample, schema, transaction
 
-from tailrace.log._consumers import Consumers
-from tailrace.log._layout import load_manifest
+from tailrace.log.consumers import Consumers
+from tailrace.log.layout import load_manifest
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogBlockedError, LogOptions, LogWriter
+from tailrace.log.write.writer import LogBlockedError, LogOptions, LogWriter
 
 OPTIONS = LogOptions(segment_bytes_max=3000)
 EXPECTED = {1: b"1" * 900, 2: b"2" * 900, 3: b"long"}

@@ -17,13 +17,13 @@ from tests.unit.log.crashing_disk import CrashingDisk, PowerCutError, fails_at
 from tests.unit.log.memory_log import interpret
 from tests.unit.log.records import IDENTITY, Record, batch, commit, in_memory, keepalive, point, schema
 
-from tailrace.log._consumers import Consumers
-from tailrace.log._layout import segment_path, segment_positions
-from tailrace.log._segment import SegmentReader
+from tailrace.log.consumers import Consumers
+from tailrace.log.layout import segment_path, segment_positions
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
+from tailrace.log.segment import SegmentReader
 from tailrace.log.verify import verify
-from tailrace.log.writer import LogBlockedError, LogOptions, LogWriter
+from tailrace.log.write.writer import LogBlockedError, LogOptions, LogWriter
 from tailrace.model.kind import Kind
 
 OPTIONS = LogOptions(segment_bytes_max=6000)
@@ -43,10 +43,10 @@ class LogMachine(RuleBasedStateMachine):
         self.acknowledged: dict[str, int] = {}
         self.pinned: dict[str, int] = {}
         self.patch = pytest.MonkeyPatch()
-        for module, size in (("record", 400), ("playback", 1500), ("_recovery", 1500)):
+        for module, size in (("record", 400), ("playback", 1500), ("write.recovery", 1500)):
             self.patch.setattr(f"tailrace.log.{module}.FRAME_BYTES_MAX", size)
-        self.patch.setattr("tailrace.log.writer.WRITE_AHEAD_BYTES", 700)
-        for module in ("_transactions", "reader"):
+        self.patch.setattr("tailrace.log.write.writer.WRITE_AHEAD_BYTES", 700)
+        for module in ("index.transactions", "reader"):
             self.patch.setattr(f"tailrace.log.{module}.PORTION_ROWS", 3)
 
     @initialize()

@@ -7,7 +7,7 @@ import random
 from tests.unit.log.memory_log import interpret
 from tests.unit.log.records import Record, batch, begin, by_transaction, change, commit, played, undo
 
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 
 
 def logged(writer: LogWriter, records: list[Record], flush_every: int = 1000) -> list[tuple[int, bytes]]:

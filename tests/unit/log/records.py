@@ -12,11 +12,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tailrace.log._disk import Disk
+from tailrace.log.disk import Disk
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
 from tailrace.log.record import RECORD
-from tailrace.log.writer import DEFAULTS, LogOptions, LogWriter
+from tailrace.log.write.writer import DEFAULTS, LogOptions, LogWriter
 from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
 from tailrace.model.position import SourcePosition

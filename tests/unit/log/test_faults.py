@@ -13,8 +13,8 @@ from tests.unit.log.crashing_disk import CrashingDisk, fails_at
 from tests.unit.log.fault_sweeps import cut_the_power_at_any_call, cut_the_power_while_deleting, fail_at_any_call
 from tests.unit.log.records import IDENTITY
 
-from tailrace.log._consumers import Consumers
-from tailrace.log.writer import LogWriter
+from tailrace.log.consumers import Consumers
+from tailrace.log.write.writer import LogWriter
 
 
 @pytest.mark.parametrize(("number", "operation"), [(errno.ENOSPC, ""), (errno.EIO, "sync")])

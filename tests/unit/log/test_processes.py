@@ -12,16 +12,16 @@ import pytest
 from tests.unit.log.records import IDENTITY, batch, begin, change, commit, open_log, played, transaction
 
 from tailrace.errors import DefiniteError
-from tailrace.log._index_files import IndexFiles
+from tailrace.log.index.index_files import IndexFiles
 from tailrace.log.playback import read
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import unfinished, verify
-from tailrace.log.writer import LogOptions, LogWriter
+from tailrace.log.write.writer import LogOptions, LogWriter
 
 HOLD = """
 import sys
 from pathlib import Path
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 LogWriter.open(Path(sys.argv[1]), {"source": "test", "system_identifier": "7", "database": "shop"})
 print("held", flush=True)
 sys.stdin.read()

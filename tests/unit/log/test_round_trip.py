@@ -20,12 +20,12 @@ from tests.unit.log.records import (
 )
 
 from tailrace.errors import DefiniteError
-from tailrace.log._layout import segment_path
-from tailrace.log._transactions import NEWEST_ROWS
+from tailrace.log.index.transactions import NEWEST_ROWS
+from tailrace.log.layout import segment_path
 from tailrace.log.playback import read
 from tailrace.log.ranges import ByteRange
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogOptions, LogWriter
+from tailrace.log.write.writer import LogOptions, LogWriter
 from tailrace.model.kind import Kind
 
 

@@ -23,9 +23,9 @@ from tests.unit.log.records import (
     undo,
 )
 
-from tailrace.log._layout import segment_path
+from tailrace.log.layout import segment_path
 from tailrace.log.reader import LogReader
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.kind import Kind
 
 

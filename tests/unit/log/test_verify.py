@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 from tailrace.cli.log import app
 from tailrace.errors import DefiniteError
-from tailrace.log._consumers import Consumers
-from tailrace.log._layout import index_path, segment_path, segment_positions
+from tailrace.log.consumers import Consumers
+from tailrace.log.layout import index_path, segment_path, segment_positions
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import rebuild_index, unfinished, verify
 

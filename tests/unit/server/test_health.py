@@ -14,16 +14,16 @@ from tailrace.connector.events import (
     TableChanged,
     TroubleChanged,
 )
+from tailrace.model.copy_progress import TableProgress
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.server.board import Board
 from tailrace.server.health import STALLED_SECONDS, why_not_progressing
-from tailrace.server.hub import Hub, LifeChanged
-from tailrace.server.lifecycle import Life, Phase, Target
-from tailrace.server.supervisor import ConnectorView
-from tailrace.snapshot.full import TableProgress
+from tailrace.server.supervisor.board import Board
+from tailrace.server.supervisor.hub import Hub, LifeChanged
+from tailrace.server.supervisor.lifecycle import Life, Phase, Target
+from tailrace.server.supervisor.supervisor import ConnectorView
 
 UP = Life(Target.RUNNING, Phase.UP)
 

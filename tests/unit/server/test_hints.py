@@ -6,10 +6,10 @@ import pytest
 
 from tailrace.configuration.properties import property_of
 from tailrace.errors import DefiniteError
-from tailrace.server import _hints
-from tailrace.server._hints import in_properties
+from tailrace.server import hints
 from tailrace.server.api.errors import text_of
-from tailrace.server.hosted import ended_by
+from tailrace.server.hints import in_properties
+from tailrace.server.supervisor.hosted import ended_by
 
 
 @pytest.mark.parametrize(
@@ -35,5 +35,5 @@ def test_an_option_becomes_the_property_that_means_the_same(hint: str, said: str
 
 
 def test_every_property_that_a_hint_names_is_one() -> None:
-    names = {each.partition("=")[0] for each in _hints._NAMES.values()} - {"as_of"}
+    names = {each.partition("=")[0] for each in hints._NAMES.values()} - {"as_of"}
     assert all(property_of(name) is not None for name in names)

@@ -14,15 +14,15 @@ from pyroaring import BitMap64
 
 from tailrace.errors import DefiniteError
 from tailrace.failpoint import failpoint
-from tailrace.lake.delta._commit_log import CommitLog
-from tailrace.lake.delta._committing import Origin, commit
-from tailrace.lake.delta._contents import Contents, records
-from tailrace.lake.delta._counting import CountsWriter
-from tailrace.lake.delta._folding import Part, RowsWriter, StatesWriter
-from tailrace.lake.delta._json import text_of
-from tailrace.lake.delta._metadata import Field, Metadata, upgraded
-from tailrace.lake.delta._rows import read_batches, write_rows
-from tailrace.lake.delta._vectors import located, positions_in, read_vector, write_vectors
+from tailrace.lake.delta.json_text import text_of
+from tailrace.lake.delta.log.commit import Origin, commit
+from tailrace.lake.delta.log.contents import Contents, records
+from tailrace.lake.delta.log.versions import CommitLog
+from tailrace.lake.delta.metadata import Field, Metadata, upgraded
+from tailrace.lake.delta.rows.deletion_vectors import located, positions_in, read_vector, write_vectors
+from tailrace.lake.delta.rows.keyless_part import CountsWriter
+from tailrace.lake.delta.rows.part import Part, RowsWriter, StatesWriter
+from tailrace.lake.delta.rows.row_files import read_batches, write_rows
 from tailrace.lake.door import Rewrite
 from tailrace.lake.stamp import Stamp
 

@@ -11,20 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailrace.errors import ResyncError
-from tailrace.lake.delta import _durability, _open_versions, _reading, _recovery
-from tailrace.lake.delta._checkpoint import checkpoint, is_due, point_to
-from tailrace.lake.delta._commit_log import COPY, CommitLog
-from tailrace.lake.delta._committing import Origin, commit
-from tailrace.lake.delta._contents import FOLLOW, MERGE_FILES, Contents, read_contents
-from tailrace.lake.delta._counting import CountsWriter
+from tailrace.lake.delta import _open_versions, _scan
 from tailrace.lake.delta._draft import DeltaDraft, shape_actions
-from tailrace.lake.delta._folding import RowsWriter, StatesWriter
-from tailrace.lake.delta._growing import GrowingWriter
-from tailrace.lake.delta._locating import Locator
-from tailrace.lake.delta._merging import DeltaMerging, MergedFiles, choose
-from tailrace.lake.delta._metadata import Field, Metadata, require_kept
-from tailrace.lake.delta._names import require_addable, require_possible
-from tailrace.lake.delta._pruning import prune
+from tailrace.lake.delta._merge import DeltaMerging, MergedFiles, choose
+from tailrace.lake.delta._reserved_names import require_addable, require_possible
+from tailrace.lake.delta.log import durability, recovery
+from tailrace.lake.delta.log.checkpoint import checkpoint, is_due, point_to
+from tailrace.lake.delta.log.commit import Origin, commit
+from tailrace.lake.delta.log.contents import FOLLOW, MERGE_FILES, Contents, read_contents
+from tailrace.lake.delta.log.vacuum import prune
+from tailrace.lake.delta.log.versions import COPY, CommitLog
+from tailrace.lake.delta.metadata import Field, Metadata, require_kept
+from tailrace.lake.delta.rows.growing_part import GrowingWriter
+from tailrace.lake.delta.rows.keyless_part import CountsWriter
+from tailrace.lake.delta.rows.locator import Locator
+from tailrace.lake.delta.rows.part import RowsWriter, StatesWriter
 from tailrace.lake.door import Pruned, Scan, TableVersion, Wanted
 from tailrace.lake.stamp import Stamp
 from tailrace.model.following import steps
@@ -50,10 +51,10 @@ class DeltaTable:
         return self._log.mark(version)
 
     def make_durable(self, since: int | None) -> None:
-        _durability.make_durable(self._log, since)
+        durability.make_durable(self._log, since)
 
     def recover(self, trusted: int | None, aside: Path) -> list[int]:
-        moved = _recovery.recover(self._log, trusted, aside)
+        moved = recovery.recover(self._log, trusted, aside)
         if moved:
             self._known = None
             _open_versions.forget(self._path)
@@ -130,13 +131,13 @@ class DeltaTable:
         return pruned
 
     def columns(self, version: int) -> list[Column]:
-        return _reading.columns(self._log, version)
+        return _scan.columns(self._log, version)
 
     def open(self, spark: SparkSession, version: int, *, keep: bool = False) -> DataFrame:
         return _open_versions.open_version(spark, str(self._path), version, keep=keep)
 
     def scan(self, version: int) -> Scan:
-        return _reading.scan(self._log, version)
+        return _scan.scan(self._log, version)
 
     def _look(self) -> Contents | None:
         self._known = read_contents(self._log, self._known)

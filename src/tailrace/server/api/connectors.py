@@ -14,9 +14,9 @@ from tailrace.configuration.reading import normalised, redacted
 from tailrace.server.api import models
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
 from tailrace.server.errors import ForbiddenError, NotFoundError, RequestError
-from tailrace.server.home import require_name
-from tailrace.server.lifecycle import Target
-from tailrace.server.supervisor import ConnectorView, Supervisor
+from tailrace.server.supervisor.home import require_name
+from tailrace.server.supervisor.lifecycle import Target
+from tailrace.server.supervisor.supervisor import ConnectorView, Supervisor
 
 router = APIRouter(tags=["connectors"])
 Config = Annotated[dict[str, Any], Body(description="Properties, each a text.")]

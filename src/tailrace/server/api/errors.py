@@ -14,9 +14,9 @@ from starlette.routing import Match
 
 from tailrace.configuration.reading import ConfigurationError
 from tailrace.errors import DefiniteError, TailraceError, TransientError
-from tailrace.server._hints import in_properties
 from tailrace.server.api.models import ErrorMessage
 from tailrace.server.errors import RequestError
+from tailrace.server.hints import in_properties
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from tailrace.connector.events import StreamProgressed, fields_of
 from tailrace.hidden import masked_in
 from tailrace.server.api.parts import LISTENERS_MAX, GetParts, Name, Parts
 from tailrace.server.errors import BusyError
-from tailrace.server.hub import LifeChanged, Missed, Told
+from tailrace.server.supervisor.hub import LifeChanged, Missed, Told
 
 ALIVE_SECONDS = 15.0
 LOOK_SECONDS = 0.5

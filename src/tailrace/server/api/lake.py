@@ -8,17 +8,17 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field, field_validator
 
-from tailrace.connector.tables import lake_status
+from tailrace.connector.status import lake_status
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.server._answering import Query as Asked
-from tailrace.server._hints import in_properties
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
 from tailrace.server.errors import ConflictError, NotFoundError
-from tailrace.server.queries import SQL_CHARACTERS_MAX
+from tailrace.server.hints import in_properties
+from tailrace.server.queries.answer import Query as Asked
+from tailrace.server.queries.queries import SQL_CHARACTERS_MAX
 from tailrace.source.kinds import source_class
 
 router = APIRouter(tags=["lake"])

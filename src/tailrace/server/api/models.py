@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tailrace.configuration.reading import redacted
-from tailrace.server.lifecycle import Target
-from tailrace.server.supervisor import ConnectorView
+from tailrace.server.supervisor.lifecycle import Target
+from tailrace.server.supervisor.supervisor import ConnectorView
 
 TYPE = "source"
 TASK = 0

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tailrace.connector.offsets import Assessment, Direction
-from tailrace.connector.takeover import Takeover
-from tailrace.lake.offsets import EditKind, EditState, OffsetEdit
+from tailrace.connector.offsets.editor import Assessment, Direction
+from tailrace.connector.offsets.takeover import Takeover
+from tailrace.lake.records.offset_history import EditKind, EditState, OffsetEdit
 from tailrace.offsets.difference import Change, Difference
 from tailrace.offsets.layout import Fault
 

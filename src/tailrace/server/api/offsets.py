@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
 
-from tailrace.connector import offsets, takeover
-from tailrace.lake.offsets import EditState, OffsetEdit
+from tailrace.connector.offsets import editor, takeover
+from tailrace.lake.records.offset_history import EditState, OffsetEdit
 from tailrace.offsets.connect import StoredOffset, choose, read_offsets
 from tailrace.offsets.kinds import describe
 from tailrace.offsets.layout import OffsetFaultsError
@@ -29,7 +29,7 @@ from tailrace.server.api.offset_models import (
 from tailrace.server.api.parts import GetSupervisor, Name
 from tailrace.server.api.who import Who
 from tailrace.server.errors import ConflictError, RequestError
-from tailrace.server.supervisor import Supervisor
+from tailrace.server.supervisor.supervisor import Supervisor
 from tailrace.source.door import Source
 from tailrace.source.kinds import source_of
 
@@ -70,7 +70,7 @@ def get_offsets(supervisor: GetSupervisor, name: Name, response: Response) -> Of
     if supervisor.lake_home(name).source() is None:
         response.headers["etag"] = '"0"'
         return OffsetsInfo(offsets=[])
-    read = offsets.read(found.settings.lake, server=found.server)
+    read = editor.read(found.settings.lake, server=found.server)
     response.headers["etag"] = f'"{read.version}"'
     return OffsetsInfo(offsets=[OffsetEntry.model_validate(each) for each in read.entries])
 
@@ -85,11 +85,11 @@ def alter_offsets(
         found = supervisor.configuration(name)
         with supervisor.asking_source(), _explained():
             return AssessmentInfo.of(
-                offsets.assess(supervisor.lake(name).path, body, _source(supervisor, name), found.server)
+                editor.assess(supervisor.lake(name).path, body, _source(supervisor, name), found.server)
             )
     with supervisor.asking_source(), _stopped(supervisor, name) as server:
         lake = supervisor.lake(name).path
-        edit = offsets.apply(lake, body, who, _source(supervisor, name), server, _version(if_match))
+        edit = editor.apply(lake, body, who, _source(supervisor, name), server, _version(if_match))
     return _told("altered", edit)
 
 
@@ -100,9 +100,9 @@ def reset_offsets(
     """Forget how far a stopped connector has got: the next start copies every table again."""
     if dry_run:
         found = supervisor.configuration(name)
-        return AssessmentInfo.of(offsets.assess_reset(supervisor.lake(name).path, found.server))
+        return AssessmentInfo.of(editor.assess_reset(supervisor.lake(name).path, found.server))
     with _stopped(supervisor, name) as server:
-        edit = offsets.reset(supervisor.lake(name).path, who, server, _version(if_match))
+        edit = editor.reset(supervisor.lake(name).path, who, server, _version(if_match))
     return _told("reset", edit)
 
 
@@ -111,7 +111,7 @@ def get_offsets_history(supervisor: GetSupervisor, name: Name) -> list[EditInfo]
     """Every edit, oldest first: who, when, before, after."""
     if supervisor.lake_home(name).source() is None:
         return []
-    return [EditInfo.of(edit) for edit in offsets.history(supervisor.lake(name).path)]
+    return [EditInfo.of(edit) for edit in editor.history(supervisor.lake(name).path)]
 
 
 @router.post("/undo")
@@ -121,9 +121,9 @@ def undo_offsets(
     """Take the last edit back, where that is still possible. A dry run answers the edit that would do so."""
     if dry_run:
         found = supervisor.configuration(name)
-        return EditInfo.of(offsets.planned_undo(supervisor.lake(name).path, who, found.server))
+        return EditInfo.of(editor.planned_undo(supervisor.lake(name).path, who, found.server))
     with _stopped(supervisor, name) as server:
-        edit = offsets.undo(supervisor.lake(name).path, who, server, _version(if_match))
+        edit = editor.undo(supervisor.lake(name).path, who, server, _version(if_match))
     return _told("taken back", edit)
 
 
@@ -168,7 +168,7 @@ def _explained() -> Iterator[None]:
         yield
     except OffsetFaultsError as error:
         raise invalid(error) from None
-    except (offsets.RunningError, offsets.ConflictError) as error:
+    except (editor.RunningError, editor.ConflictError) as error:
         raise ConflictError(error.message, error.hint) from None
 
 

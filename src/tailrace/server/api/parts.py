@@ -8,11 +8,11 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Path, Request
 
-from tailrace.server.board import Board
 from tailrace.server.metrics import Metrics
-from tailrace.server.queries import Queries
-from tailrace.server.store import NAME_CHARACTERS_MAX
-from tailrace.server.supervisor import Supervisor
+from tailrace.server.queries.queries import Queries
+from tailrace.server.supervisor.board import Board
+from tailrace.server.supervisor.store import NAME_CHARACTERS_MAX
+from tailrace.server.supervisor.supervisor import Supervisor
 
 LISTENERS_MAX = 50
 

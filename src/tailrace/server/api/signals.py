@@ -8,16 +8,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from tailrace.connector.signals import lake_signals, signal
-from tailrace.connector.tables import stored_progress
+from tailrace.connector.signals.sender import lake_signals, signal
+from tailrace.connector.status import stored_progress
 from tailrace.lake.home import LakeHome
+from tailrace.model.copy_progress import TableProgress
 from tailrace.model.notification import CopyStep, Notification
 from tailrace.model.signal import DATA_CHARACTERS_MAX, ID_CHARACTERS_MAX, SignalRecord, SignalState
 from tailrace.model.table_state import COPYING
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
 from tailrace.server.errors import NotFoundError
-from tailrace.server.supervisor import Supervisor
-from tailrace.snapshot.full import TableProgress
+from tailrace.server.supervisor.supervisor import Supervisor
 
 EXECUTE = "execute-snapshot"
 

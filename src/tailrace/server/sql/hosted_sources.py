@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from tailrace.errors import TailraceError
 from tailrace.model.table_state import TableRecord
-from tailrace.server._hints import in_properties
 from tailrace.server.errors import ConflictError, NotFoundError
+from tailrace.server.hints import in_properties
 from tailrace.server.sql.sources import (
     NameTakenError,
     NoSuchSourceError,
@@ -17,7 +17,7 @@ from tailrace.server.sql.sources import (
     StaleVersionError,
     TableStatus,
 )
-from tailrace.server.supervisor import ConnectorView, Supervisor
+from tailrace.server.supervisor.supervisor import ConnectorView, Supervisor
 
 
 class HostedSources:

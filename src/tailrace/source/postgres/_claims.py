@@ -6,11 +6,11 @@ import psycopg
 
 from tailrace.errors import DefiniteError
 from tailrace.source.door import Claim
-from tailrace.source.postgres._publication import MAKE_PUBLICATION, require_publication
-from tailrace.source.postgres._signal_table import SignalTable
-from tailrace.source.postgres._slot import find_slot, require_slot_name
-from tailrace.source.postgres._standby import is_standby
-from tailrace.source.postgres._watermarks import Watermarks
+from tailrace.source.postgres.catalog.publication import MAKE_PUBLICATION, require_publication
+from tailrace.source.postgres.catalog.signal_table import SignalTable
+from tailrace.source.postgres.rows.standby import is_standby
+from tailrace.source.postgres.rows.watermarks import Watermarks
+from tailrace.source.postgres.stream.slot import find_slot, require_slot_name
 
 
 def require_names(stored: Claim, slot: str | None, publication: str | None, *, needs_inserts: bool) -> None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from tailrace.errors import GapError
 from tailrace.source.door import Claim
-from tailrace.source.postgres._connection import connect, explained, session
-from tailrace.source.postgres._history import History, restarted
-from tailrace.source.postgres._identity import Identity, identify, require_streaming, wal_position
 from tailrace.source.postgres._offsets import stream_end
-from tailrace.source.postgres._slot import confirmed_lsn, require_continuity
-from tailrace.source.postgres._standby import is_standby
-from tailrace.source.postgres._timeline import Read, require_timeline, require_wal
+from tailrace.source.postgres.rows.standby import is_standby
+from tailrace.source.postgres.server.connection import connect, explained, session
+from tailrace.source.postgres.server.history import History, restarted
+from tailrace.source.postgres.server.identity import Identity, identify, require_streaming, wal_position
+from tailrace.source.postgres.server.timeline import Read, require_timeline, require_wal
+from tailrace.source.postgres.stream.slot import confirmed_lsn, require_continuity
 
 
 def continued(dsn: str, claim: Claim, end: int | None) -> Claim:

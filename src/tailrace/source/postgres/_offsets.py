@@ -17,16 +17,16 @@ from tailrace.model.position import SourcePosition
 from tailrace.offsets import postgres as layout
 from tailrace.offsets.layout import Wire
 from tailrace.source.offsets import Adopted, Counted, LogEnd, OffsetWords, Served
-from tailrace.source.postgres._connection import session
-from tailrace.source.postgres._history import History
-from tailrace.source.postgres._identity import require_streaming, wal_position
-from tailrace.source.postgres._lsn import Lsn
-from tailrace.source.postgres._messages import parse_commit
-from tailrace.source.postgres._publication import require_publication
-from tailrace.source.postgres._queries import load
-from tailrace.source.postgres._slot import Slot, find_slot
+from tailrace.source.postgres.catalog.publication import require_publication
+from tailrace.source.postgres.named_sql import load
+from tailrace.source.postgres.server.connection import session
+from tailrace.source.postgres.server.history import History
+from tailrace.source.postgres.server.identity import require_streaming, wal_position
+from tailrace.source.postgres.server.lsn import Lsn
+from tailrace.source.postgres.stream.slot import Slot, find_slot
+from tailrace.source.postgres.values.messages import parse_commit
 
-QUERIES = load("replication.sql")
+QUERIES = load("stream/slot.sql")
 CHANGES_COUNTED_MAX = 100_000
 _POSITIONS = ("lsn_commit", "lsn_proc", "lsn")
 

@@ -18,7 +18,7 @@ import psycopg
 import pyarrow as pa
 
 from tailrace.errors import TransientError
-from tailrace.log.writer import LogWriter
+from tailrace.log.write.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.settings import Watermarking
@@ -39,8 +39,19 @@ from tailrace.source.door import (
     wait_in_silence,
 )
 from tailrace.source.offsets import OffsetWords
-from tailrace.source.postgres import _address, _capture, _chunks, _doctor, _keys, _mark, _pgoutput, _settling, _views
-from tailrace.source.postgres._catalog import (
+from tailrace.source.postgres._claims import require_names, require_signals, require_usable
+from tailrace.source.postgres._continuity import continued, restart
+from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
+from tailrace.source.postgres._removal import INSERTS, drop, leftovers, new_name
+from tailrace.source.postgres.catalog import mark
+from tailrace.source.postgres.catalog.chosen_columns import as_text, require_columns
+from tailrace.source.postgres.catalog.definition import Definition as DefinitionOf
+from tailrace.source.postgres.catalog.definition import dated_state, is_same_shape, read_chosen, renewed, types_of
+from tailrace.source.postgres.catalog.problems import source_tables
+from tailrace.source.postgres.catalog.publication import Kind, publications, publish, sent_tables
+from tailrace.source.postgres.catalog.publication_filters import Sent, as_sent, sent_by
+from tailrace.source.postgres.catalog.signal_table import SignalTable, without_signals
+from tailrace.source.postgres.catalog.tables import (
     TableInfo,
     append_only,
     find_tables,
@@ -48,34 +59,29 @@ from tailrace.source.postgres._catalog import (
     measured,
     schema_of,
 )
-from tailrace.source.postgres._chosen_columns import as_text, require_columns
-from tailrace.source.postgres._claims import require_names, require_signals, require_usable
-from tailrace.source.postgres._connection import IdleConnections, KeptConnection, explained, one_state, session
-from tailrace.source.postgres._continuity import continued, restart
-from tailrace.source.postgres._definition import Definition as DefinitionOf
-from tailrace.source.postgres._definition import dated_state, is_same_shape, read_chosen, renewed, types_of
-from tailrace.source.postgres._dropping import INSERTS, drop, leftovers, new_name
-from tailrace.source.postgres._gap import is_gap
-from tailrace.source.postgres._history import FIRST, History
-from tailrace.source.postgres._identity import Identity, reached_soon, require_streaming, wal_position
-from tailrace.source.postgres._lsn import Lsn
-from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
-from tailrace.source.postgres._problems import source_tables
-from tailrace.source.postgres._protocol import StreamOptions
-from tailrace.source.postgres._publication import Kind, publications, publish, sent_tables
-from tailrace.source.postgres._sent import Sent, as_sent, sent_by
-from tailrace.source.postgres._signal_table import SignalTable, without_signals
-from tailrace.source.postgres._slot import (
+from tailrace.source.postgres.catalog.verdict import why_copy, why_part
+from tailrace.source.postgres.doctor import doctor
+from tailrace.source.postgres.rows import chunks as rows_chunks
+from tailrace.source.postgres.rows import earlier_writers, key_ranges, views
+from tailrace.source.postgres.rows.standby import exact_snapshot, is_standby
+from tailrace.source.postgres.rows.watermarks import watermarks_of
+from tailrace.source.postgres.server import address
+from tailrace.source.postgres.server.connection import IdleConnections, KeptConnection, explained, one_state, session
+from tailrace.source.postgres.server.history import FIRST, History
+from tailrace.source.postgres.server.identity import Identity, reached_soon, require_streaming, wal_position
+from tailrace.source.postgres.server.lock_waits import Waiter
+from tailrace.source.postgres.server.lsn import Lsn
+from tailrace.source.postgres.stream import capture
+from tailrace.source.postgres.stream.gap import is_gap
+from tailrace.source.postgres.stream.protocol import StreamOptions
+from tailrace.source.postgres.stream.slot import (
     create_slot,
     drop_slot,
     exported_snapshot,
     find_ready_slot,
     require_slot,
 )
-from tailrace.source.postgres._standby import exact_snapshot, is_standby
-from tailrace.source.postgres._verdict import why_copy, why_part
-from tailrace.source.postgres._waiting import Waiter
-from tailrace.source.postgres._watermarks import watermarks_of
+from tailrace.source.postgres.values import row_changes
 
 LOCK_SECONDS = 3.0
 """How long a window waits for a table that is locked."""
@@ -87,17 +93,16 @@ class PostgresSource(Source):
     `slot` and `publication` are those a person names, to be used and left alone; without them the source makes its own.
     `append_only` are patterns for tables whose rows nothing identifies and which are copied by their inserts. `as_text`
     are patterns for columns that are copied as Postgres's text, whatever their type, or with a type after them as that:
-    `amount=decimal(38,10)` (`_choices`).
-    `signal_table` is sent whether or not it is copied, and copied only where a pattern gives its whole name. Windows
-    write their `watermarks` to it, if any.
-    `stream` has fields of `StreamOptions`. With `generated`, our own publication sends stored generated columns, too.
+    `amount=decimal(38,10)` (`_type_choices`). `signal_table` is sent whether or not it is copied, and copied only where
+    a pattern gives its whole name. Windows write their `watermarks` to it, if any. `stream` has fields of
+    `StreamOptions`. With `generated`, our own publication sends stored generated columns, too.
     """
 
     kind: ClassVar[str] = "postgres"
     offset_words: ClassVar[OffsetWords] = WORDS
     is_gap = staticmethod(is_gap)
     is_same_shape = staticmethod(is_same_shape)
-    unseen = staticmethod(_views.unseen)
+    unseen = staticmethod(views.unseen)
 
     def __init__(  # noqa: PLR0913, PLR0917  each is an option
         self,
@@ -155,7 +160,7 @@ class PostgresSource(Source):
         return found
 
     def reserved(self) -> frozenset[str]:
-        return frozenset(f"slot {self._slot} at {server}" for server in _address.servers(self._dsn) if self._slot)
+        return frozenset(f"slot {self._slot} at {server}" for server in address.servers(self._dsn) if self._slot)
 
     def identify(self) -> Mapping[str, str]:
         return self._identity().log_identity
@@ -213,7 +218,7 @@ class PostgresSource(Source):
 
     def mark(self) -> str | None:
         # Updates of a table of which only inserts are sent show in the server's statistics alone.
-        return None if self._append_only else self._kept.ask(_mark.catalog_mark)
+        return None if self._append_only else self._kept.ask(mark.catalog_mark)
 
     @staticmethod
     def renewed(definition: Definition) -> Definition:
@@ -283,8 +288,8 @@ class PostgresSource(Source):
 
     def capture(self, claim: Claim, log: LogWriter, control: CaptureControl) -> None:
         names = claim["slot"], publications(claim), claim["timeline"], History.of(claim), claim.get("skip_to") or 0
-        stream = _capture.Stream(self._dsn, *names, tuple(self._as_text), self._stream)
-        _capture.run(stream, log, control)
+        stream = capture.Stream(self._dsn, *names, tuple(self._as_text), self._stream)
+        capture.run(stream, log, control)
 
     def offsets(self) -> PostgresOffsets:
         return PostgresOffsets(self._dsn, self._slot, self._publication)
@@ -324,23 +329,23 @@ class PostgresSource(Source):
 
     def window(self, waiting: Waiting = wait_in_silence) -> AbstractContextManager[WindowPoint]:
         self._idle.keep()
-        return _views.window(self._dsn, waiting, self._watermarks, self._history)
+        return views.window(self._dsn, waiting, self._watermarks, self._history)
 
     def settle(self, tables: Sequence[TableId], waiting: Waiting = wait_in_silence) -> None:
         with session(self._dsn) as conn:
             relations = [info.relation for info in self._found(conn, tables)]
-        _settling.settle(self._kept, relations, waiting)
+        earlier_writers.settle(self._kept, relations, waiting)
 
     def view(self) -> View:
-        return self._history.dated(self._kept.ask(_views.read_view))
+        return self._history.dated(self._kept.ask(views.read_view))
 
-    def chunks(self, table: SourceTable, bytes_max: int, readers: int = 1) -> list[_chunks.BlockChunk]:
+    def chunks(self, table: SourceTable, bytes_max: int, readers: int = 1) -> list[rows_chunks.BlockChunk]:
         with session(self._dsn) as conn:
-            return _chunks.plan(measured(conn, table.detail), bytes_max, readers)
+            return rows_chunks.plan(measured(conn, table.detail), bytes_max, readers)
 
     def last_key(self, point: SnapshotPoint, table: SourceTable, order: Sequence[str] = ()) -> Cursor | None:
-        with _chunks.reader(self._idle, point.token, table.table, table.table, LOCK_SECONDS) as conn:
-            return _keys.last_key(conn, _keys.key_order(conn, table, order))
+        with rows_chunks.reader(self._idle, point.token, table.table, table.table, LOCK_SECONDS) as conn:
+            return key_ranges.last_key(conn, key_ranges.key_order(conn, table, order))
 
     def key_chunks(
         self,
@@ -350,32 +355,32 @@ class PostgresSource(Source):
         rows: int,
         count: int,
         order: Sequence[str] = (),
-    ) -> list[_keys.KeyChunk]:
-        with _chunks.reader(self._idle, point.token, table.table, table.table, LOCK_SECONDS) as conn:
-            return _keys.plan(conn, _keys.key_order(conn, table, order), between, rows, count)
+    ) -> list[key_ranges.KeyChunk]:
+        with rows_chunks.reader(self._idle, point.token, table.table, table.table, LOCK_SECONDS) as conn:
+            return key_ranges.plan(conn, key_ranges.key_order(conn, table, order), between, rows, count)
 
-    def chunk_of_keys(self, table: SourceTable, keys: pa.Table) -> _keys.KeyList:
+    def chunk_of_keys(self, table: SourceTable, keys: pa.Table) -> key_ranges.KeyList:
         with session(self._dsn) as conn:
-            return _keys.of_keys(_keys.key_order(conn, table), keys, table.schema)
+            return key_ranges.of_keys(key_ranges.key_order(conn, table), keys, table.schema)
 
     @staticmethod
     def filtered(chunk: Any, condition: str) -> Any:
         return replace(chunk, condition=condition)
 
-    def read_chunk(self, point: SnapshotPoint, chunk: _chunks.Chunk, schema: TableSchema) -> Iterator[Any]:
+    def read_chunk(self, point: SnapshotPoint, chunk: rows_chunks.Chunk, schema: TableSchema) -> Iterator[Any]:
         # A state for seconds is not held for a lock that may take hours. One that is held for hours is worth waiting.
         seconds = LOCK_SECONDS if isinstance(point, WindowPoint) else None
-        return _chunks.read(self._idle, point.token, chunk, schema, seconds)
+        return rows_chunks.read(self._idle, point.token, chunk, schema, seconds)
 
     @staticmethod
     def decode(records: Any, schema: TableSchema) -> Any:
-        return _pgoutput.decode(records, schema)
+        return row_changes.decode(records, schema)
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         with session(self._dsn) as conn:
             chosen = tuple(self._append_only), self._signals, self._watermarks, tuple(self._as_text), self._stream
-            named = _doctor.Named(self._slot, self._publication, *chosen, generated=self._generated)
-            return _doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
+            named = doctor.Named(self._slot, self._publication, *chosen, generated=self._generated)
+            return doctor.examine(conn, include, without_signals(self._signals, include, exclude), named)
 
     def _found(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[TableInfo]:
         with one_state(conn):

@@ -1,0 +1,254 @@
+"""Capture in a process of its own: started, watched, commanded and ended by the connector.
+
+Both sides speak JSON lines. The first line tells the child what to capture; the others are commands. The child
+lives no longer than the pipe to its parent: when the parent dies, however it dies, the pipe closes and capture ends.
+The source's arguments travel through the pipe, never on the command line, because they may hold a password.
+
+    parent → child   {"start": {...}}   {"pause": {}}   {"resume": {}}   {"stop": {}}
+    child → parent   {"report": {"kind": "transient", "message": "...", "hint": null}}   {"held": {}}   {"proven": {}}
+
+What capture died of is raised by the parent as the same kind of error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tailrace.connector.start._forks import FORKS
+from tailrace.errors import DefiniteError, GapError, MovedError, TailraceError
+from tailrace.log.write.writer import LogOptions, LogWriter, give_memory_back
+from tailrace.source.control import CaptureControl
+from tailrace.source.door import Claim
+from tailrace.source.kinds import load
+
+RESTARTS_MAX = 5
+RESTARTS_SECONDS = 60
+RETRY_SECONDS = 1.0
+
+_KINDS: Mapping[str, type[DefiniteError]] = {"gap": GapError, "moved": MovedError, "definite": DefiniteError}
+"""What capture dies of, the particular before the general."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CaptureOrder:
+    """What one capture process reads and where it writes."""
+
+    source: str
+    """Where `kinds.load` finds the source's class."""
+    arguments: Mapping[str, Any]
+    claim: Claim
+    identity: Mapping[str, str]
+    log: str
+    keep_seconds: float
+    log_options: Mapping[str, Any]
+    """Of `LogOptions`."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The last thing capture had to say."""
+
+    kind: str
+    message: str
+    hint: str | None = None
+
+
+def prepare(source: str) -> None:
+    """Have what a capture of this source needs loaded beside other work, so that it starts at once."""
+    FORKS.prepare(source.partition(":")[0])
+
+
+class CaptureProcess:
+    """A running capture. Use as a context manager: leaving it ends the child."""
+
+    def __init__(self, order: CaptureOrder) -> None:
+        self._order = order
+        self.report: Report | None = None
+        """A problem that capture met and is dealing with, or died of."""
+        self.is_held = False
+        """It has heard that it is paused, and takes nothing."""
+        self.is_proven = False
+        """The source has shown that it has what the log has."""
+        self._is_paused = False
+        self._starts: deque[float] = deque(maxlen=RESTARTS_MAX)
+
+    def __enter__(self) -> CaptureProcess:
+        self._start()
+        return self
+
+    def _start(self) -> None:
+        self._starts.append(time.monotonic())
+        self.is_held = self.is_proven = False
+        self._child = FORKS.start(self._order.source.partition(":")[0])
+        self._send("start", asdict(self._order))
+        if self._is_paused:
+            self._send("pause")
+        self._listener = threading.Thread(target=self._listen, name="capture listener", daemon=True)
+        self._listener.start()
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._close_input()
+        try:
+            self._child.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self._listener.join(timeout=5)
+
+    def _close_input(self) -> None:
+        """Which tells a child that lives to end."""
+        with suppress(BrokenPipeError):
+            self._child.stdin.close()
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def pause(self) -> None:
+        """Take nothing more from the source, but keep the connection and the position."""
+        self._is_paused = True
+        self._send("pause")
+
+    def resume(self) -> None:
+        self._is_paused = self.is_held = False
+        self._send("resume")
+
+    def check(self) -> None:
+        """Raise what capture died of, if it knew; start it again if it was killed."""
+        if self._child.poll() is None:
+            return
+        self._listener.join(timeout=5)
+        report = self.report
+        if report is not None and report.kind in _KINDS:
+            raise _KINDS[report.kind](report.message, report.hint)
+        if len(self._starts) == RESTARTS_MAX and time.monotonic() - self._starts[0] < RESTARTS_SECONDS:
+            raise DefiniteError(
+                f"capture died {RESTARTS_MAX} times in {RESTARTS_SECONDS} s, last with exit code "
+                f"{self._child.returncode}",
+                report.message if report else None,
+            )
+        self._close_input()
+        logger.warning("capture died and is started again", extra={"exit_code": self._child.returncode})
+        self._start()
+
+    def _send(self, command: str, fields: Mapping[str, Any] | None = None) -> None:
+        try:
+            self._child.stdin.write(json.dumps({command: fields or {}}) + "\n")
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            # It has died; `check` says of what and starts it again.
+            return
+
+    def _listen(self) -> None:
+        with self._child.stdout as lines:
+            for line in lines:
+                message = json.loads(line)
+                if "held" in message:
+                    self.is_held = self._is_paused
+                elif "proven" in message:
+                    self.is_proven = True
+                else:
+                    report = Report(**message["report"])
+                    self.report = report if report.message else None
+
+
+def use_little_memory() -> None:
+    """For a process that only captures."""
+    # Arrow's own pool keeps what it has freed, some 30 MB of what passes through here.
+    give_memory_back()
+    sys.meta_path.insert(0, _NoPandas())
+
+
+class _NoPandas(MetaPathFinder):
+    """Arrow loads pandas when it makes its first array, to see whether it is given one of pandas. That would take 38 MB
+    and a third of a second."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+def main() -> int:
+    """The child: commands on standard input, reports on standard output, until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    use_little_memory()
+    start = sys.stdin.readline()
+    if not start.endswith("\n"):
+        # The connector has died since it asked for this process.
+        return 1
+    order = CaptureOrder(**json.loads(start)["start"])
+    control = CaptureControl(
+        report=lambda message: _report("transient", message),
+        keep_seconds=order.keep_seconds,
+        held=lambda: _tell("held", {}),
+        proven=lambda: _tell("proven", {}),
+    )
+    signal.signal(signal.SIGTERM, lambda *_: control.stop())
+    threading.Thread(target=_obey, args=(control,), daemon=True).start()
+    try:
+        _capture(order, control)
+    except TailraceError as error:
+        kind = next((name for name, each in _KINDS.items() if isinstance(error, each)), "definite")
+        _report(kind, error.message, error.hint)
+        return 2
+    return 0
+
+
+def _capture(order: CaptureOrder, control: CaptureControl) -> None:
+    source = load(order.source)(**order.arguments)
+    options = LogOptions(**order.log_options)
+    while not control.stopping.is_set():
+        try:
+            log = LogWriter.open(Path(order.log), order.identity, options)
+        except DefiniteError:
+            raise
+        except TailraceError as error:
+            control.report(f"{error.message}; trying again")
+            control.stopping.wait(RETRY_SECONDS)
+            continue
+        try:
+            source.capture(order.claim, log, control)
+        finally:
+            log.close()
+
+
+def _obey(control: CaptureControl) -> None:
+    for line in sys.stdin:
+        match json.loads(line):
+            case {"pause": _}:
+                control.pause()
+            case {"resume": _}:
+                control.resume()
+            case {"stop": _}:
+                break
+            case unknown:
+                _report("transient", f"unknown command {', '.join(unknown)}")
+    control.stop()
+
+
+def _report(kind: str, message: str, hint: str | None = None) -> None:
+    _tell("report", {"kind": kind, "message": message, "hint": hint})
+
+
+def _tell(what: str, fields: Mapping[str, Any]) -> None:
+    # The parent may be gone. The log must be closed all the same.
+    try:
+        print(json.dumps({what: fields}), flush=True)
+    except BrokenPipeError:
+        return

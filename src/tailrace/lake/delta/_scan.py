@@ -1,0 +1,84 @@
+"""A version of a Delta table for readers without Spark: its columns from its log, its rows by DuckDB's extension."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from tailrace.errors import DefiniteError
+from tailrace.lake.delta.log.versions import CommitLog
+from tailrace.lake.delta.metadata import Metadata
+from tailrace.lake.door import Scan
+from tailrace.model.table import Column
+
+
+def columns(log: CommitLog, version: int) -> list[Column]:
+    """A version's columns, with what their comments say."""
+    return Metadata.of(_metadata(log, version)).columns
+
+
+def scan(log: CommitLog, version: int) -> Scan:
+    if "%" in str(log.table):
+        # The extension takes it for the beginning of an escaped letter, once or twice.
+        message = f"DuckDB cannot read a Delta table in {log.table}: there is a % in it"
+        raise DefiniteError(message, "read it with Spark: tailrace query --engine spark")
+    path = "'" + str(log.table).replace("'", "''") + "'"
+    options = f"version => {version}"
+    shape = columns(log, version)
+    has_floats = any(column.type in ("float", "double") for column in shape)
+    if has_floats or any("." in column.name for column in shape):
+        # A file is skipped by its bounds. The extension takes minus zero for less than zero there, and a name with a
+        # dot in it for a field of another column.
+        options += ", pushdown_filters => 'none'"
+    if has_floats:
+        # DuckDB takes bounds that leave NaN out for those of all values.
+        options += ", can_have_nan => true"
+    return Scan(f"delta_scan({path}, {options})", _extension())
+
+
+def _metadata(log: CommitLog, version: int) -> dict[str, Any]:
+    """The newest description of the table at or before a version."""
+    checkpoints = log.checkpoints()
+    for number in range(version, -1, -1):
+        found = _described_in_commit(log, number)
+        if found is None and number in checkpoints:
+            found = _described_in_checkpoint(log, number)
+        if found is not None:
+            return found
+        if not log.has(number):
+            break
+    raise DefiniteError(f"{log.table} does not say which columns version {version} has", "read a later cut")
+
+
+def _described_in_commit(log: CommitLog, version: int) -> dict[str, Any] | None:
+    try:
+        # Values in it may contain what Unicode counts as the end of a line.
+        lines = log.commit_file(version).read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        return None
+    return next((json.loads(line)["metaData"] for line in lines if line.startswith('{"metaData"')), None)
+
+
+def _described_in_checkpoint(log: CommitLog, version: int) -> dict[str, Any] | None:
+    for file in log.folder.glob(f"{version:020d}.checkpoint*.parquet"):
+        for row in pq.read_table(file, columns=["metaData"]).column("metaData").drop_null():
+            found: dict[str, Any] = row.as_py()
+            return {**found, "configuration": dict(found.get("configuration") or ())}
+    return None
+
+
+def _extension() -> Path:
+    """DuckDB's extension for Delta, as the package of that name brings it for the DuckDB that is here."""
+    from duckdb import __version__
+
+    package = find_spec("duckdb_extension_delta")
+    for folder in (package.submodule_search_locations or ()) if package else ():
+        file = Path(folder, "extensions", f"v{__version__}", "delta.duckdb_extension")
+        if file.exists():
+            return file
+    hint = f"pip install duckdb-extension-delta=={__version__}"
+    raise DefiniteError(f"DuckDB {__version__} has no extension for Delta Lake here", hint)

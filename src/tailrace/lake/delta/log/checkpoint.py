@@ -1,0 +1,190 @@
+"""Checkpoints: all actions that make up a version, in one Parquet file, so that a reader need not play back the commits
+before it.
+
+A checkpoint appears as a whole, on disk before anything relies on it: before `_last_checkpoint` names it, and before a
+commit that it contains is deleted. Whoever dies in between leaves a checkpoint that is not needed yet.
+
+Tombstones, the actions of removed files, stay as long as their files are there: a VACUUM of another writer would
+otherwise take such files for strangers and delete them by their age, though a version that is kept may need them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tailrace.failpoint import failpoint
+from tailrace.lake.delta.log._whole_files import is_whole
+from tailrace.lake.delta.log.contents import Contents
+from tailrace.lake.delta.log.versions import LAST_CHECKPOINT, CommitLog, checksums_of
+from tailrace.lake.delta.rows.deletion_vectors import files_of
+from tailrace.lake.files import sync
+
+COMMITS_MIN = 32
+COMMITS_MAX = 128
+"""So many commits a reader may have to play back."""
+
+Action = Mapping[str, Any]
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_VECTOR = pa.struct(
+    {
+        "storageType": pa.string(),
+        "pathOrInlineDv": pa.string(),
+        "offset": pa.int32(),
+        "sizeInBytes": pa.int32(),
+        "cardinality": pa.int64(),
+        "maxRowIndex": pa.int64(),
+    }
+)
+_FILE = {
+    "path": pa.string(),
+    "partitionValues": _TEXTS,
+    "size": pa.int64(),
+    "dataChange": pa.bool_(),
+    "stats": pa.string(),
+    "tags": _TEXTS,
+    "deletionVector": _VECTOR,
+    "baseRowId": pa.int64(),
+    "defaultRowCommitVersion": pa.int64(),
+}
+SCHEMA = pa.schema(
+    {
+        "txn": pa.struct({"appId": pa.string(), "version": pa.int64(), "lastUpdated": pa.int64()}),
+        "add": pa.struct({**_FILE, "modificationTime": pa.int64(), "clusteringProvider": pa.string()}),
+        "remove": pa.struct({**_FILE, "deletionTimestamp": pa.int64(), "extendedFileMetadata": pa.bool_()}),
+        "metaData": pa.struct(
+            {
+                "id": pa.string(),
+                "name": pa.string(),
+                "description": pa.string(),
+                "format": pa.struct({"provider": pa.string(), "options": _TEXTS}),
+                "schemaString": pa.string(),
+                "partitionColumns": pa.list_(pa.string()),
+                "configuration": _TEXTS,
+                "createdTime": pa.int64(),
+            }
+        ),
+        "protocol": pa.struct(
+            {
+                "minReaderVersion": pa.int32(),
+                "minWriterVersion": pa.int32(),
+                "readerFeatures": pa.list_(pa.string()),
+                "writerFeatures": pa.list_(pa.string()),
+            }
+        ),
+        "domainMetadata": pa.struct({"domain": pa.string(), "configuration": pa.string(), "removed": pa.bool_()}),
+    }
+)
+"""As Delta's protocol has it."""
+
+
+def is_due(log: CommitLog, version: int) -> bool:
+    """Whether readers of the newest version play back too many commits. A large checkpoint pays later: the log at most
+    doubles by them."""
+    last = max((number for number in log.checkpoints() if number <= version), default=-1)
+    if version - last < COMMITS_MIN:
+        return False
+    if version - last >= COMMITS_MAX or last < 0:
+        return True
+    played_back = sum(_bytes(log, number) for number in range(last + 1, version + 1))
+    file = log.checkpoint_file(last)
+    return played_back >= (file.stat().st_size if file.exists() else 0)
+
+
+def _bytes(log: CommitLog, version: int) -> int:
+    try:
+        return log.commit_file(version).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def checkpoint(log: CommitLog, contents: Contents) -> None:
+    """Write the checkpoint of a version. Durable when this returns. One that is there is replaced."""
+    path = log.checkpoint_file(contents.version)
+    rows = [{kind: _checked(action)} for kind, action in _actions(log, contents)]
+    draft = log.folder / f".{contents.version:020d}.checkpoint.{uuid.uuid4()}.tmp"
+    try:
+        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), draft, write_page_checksum=True, store_schema=False)
+        sync(draft)
+        # Hadoop's checksums of a damaged one that another writer left.
+        checksums_of(path).unlink(missing_ok=True)
+        draft.rename(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync(log.folder)
+    failpoint("delta.checkpoint")
+
+
+def has_checkpoint(log: CommitLog, version: int) -> bool:
+    """Whether there is one to rely on. What Arrow wrote is ours, and was durable before it had its name; any other is
+    read to its end and synced."""
+    path = log.checkpoint_file(version)
+    try:
+        if str(pq.read_metadata(path).created_by).startswith("parquet-cpp-arrow"):
+            return True
+    except (OSError, pa.ArrowException):
+        return False
+    if not is_whole(path):
+        return False
+    sync(path)
+    sync(log.folder)
+    return True
+
+
+def point_to(log: CommitLog, version: int) -> None:
+    """Let readers begin at the checkpoint of a version, unless they begin at a later one. It must be durable."""
+    hint = log.folder / LAST_CHECKPOINT
+    if _pointed_to(log) >= version:
+        return
+    file = log.checkpoint_file(version)
+    actions = pq.read_metadata(file).num_rows
+    draft = log.folder / f".{LAST_CHECKPOINT}.{uuid.uuid4()}.tmp"
+    with draft.open("w", encoding="utf-8") as out:
+        json.dump({"version": version, "size": actions, "sizeInBytes": file.stat().st_size}, out)
+        out.flush()
+        os.fsync(out.fileno())
+    checksums_of(hint).unlink(missing_ok=True)
+    draft.rename(hint)
+    sync(log.folder)
+    failpoint("delta.checkpoint.hint")
+
+
+def _pointed_to(log: CommitLog) -> int:
+    try:
+        return int(json.loads((log.folder / LAST_CHECKPOINT).read_bytes())["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return -1
+
+
+def _actions(log: CommitLog, contents: Contents) -> Iterator[tuple[str, Action]]:
+    yield "protocol", contents.protocol
+    yield "metaData", contents.metadata.action
+    for (kind, _), action in contents.others.items():
+        if not action.get("removed"):
+            yield kind, action
+    live = {file for add in contents.files.values() for file in files_of(log.table, add)}
+    for add in contents.files.values():
+        yield "add", {**add, "dataChange": False}
+    tombstones = {id(action): action for file, action in contents.removed.items() if file not in live and file.exists()}
+    for action in tombstones.values():
+        yield "remove", {**action, "dataChange": False}
+
+
+def _checked(action: Action) -> Action:
+    """Without what is not in the protocol, maps as Arrow wants them."""
+    return {name: _pairs(value) if name != "deletionVector" else value for name, value in action.items()}
+
+
+def _pairs(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    if "provider" in value:
+        return {**value, "options": list((value.get("options") or {}).items())}
+    return list(value.items())

@@ -1,0 +1,170 @@
+"""Back to the last whole version of a Delta table, after a crash that may have been a power cut.
+
+Versions up to the newest that a cut names were made durable before that cut. Of what came later, anything may be
+missing: a commit without its files, a commit of zeros, a gap in the numbers. Such a version and all after it are moved
+out of the log. Their rows come again from the transaction log, or with a new copy.
+
+A history may begin after version 0, and older versions may be missing in it: those that were not kept. What is left is
+read from a checkpoint on, and a checkpoint counts only if it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from tailrace.errors import DefiniteError
+from tailrace.lake.delta.log._whole_files import has_parquet_end, is_whole, is_whole_rows
+from tailrace.lake.delta.log.contents import read_contents
+from tailrace.lake.delta.log.versions import LAST_CHECKPOINT, Commit, CommitLog, number_of, with_checksums
+from tailrace.lake.files import sync
+
+THREADS = 8
+
+
+def recover(log: CommitLog, trusted: int | None, aside: Path) -> list[int]:
+    """Move what is not whole into a new folder in `aside`. Returns the versions of which something was moved.
+
+    `trusted` is a version that was made durable: it and those before are looked at only as far as that costs little.
+    """
+    files = log.files()
+    newest = max((number for path in files if (number := number_of(path.name)) is not None), default=None)
+    checkpoints = log.checkpoints()
+    if newest == trusted and _stands_well(log, checkpoints):
+        versions = _reachable(log.versions(), checkpoints)
+        if _newest_whole(log, versions, trusted) == trusted:
+            return []
+    out = _damaged_extras(files, checkpoints, trusted)
+    checkpoints -= {number_of(path.name) for path in out}
+    kept = _newest_whole(log, _reachable(log.versions(), checkpoints), trusted)
+    out |= {path for path in files if kept is None or (number_of(path.name) or 0) > kept}
+    if not _is_good_hint(log, {number for number in checkpoints if kept is not None and number <= kept}):
+        out.add(log.folder / LAST_CHECKPOINT)
+    return _move(log, set(with_checksums(out)), aside)
+
+
+def _damaged_extras(files: list[Path], checkpoints: set[int], trusted: int | None) -> set[Path]:
+    """What is derived from commits and not whole. A version may be put together without it, if the commits are there.
+
+    What is older than the trusted version was written long ago, but for the checkpoint that version stands on. If that
+    one is damaged, none is trusted.
+    """
+    standing = max((number for number in checkpoints if trusted is not None and number <= trusted), default=None)
+    extras = {path: number for path in files if (number := _extra(path)) is not None}
+    new = {path for path, number in extras.items() if trusted is None or number > trusted or number == standing}
+    damaged = {path for path in new if not is_whole(path)}
+    if any(extras[path] == standing for path in damaged):
+        damaged |= {path for path in extras.keys() - new if not is_whole(path)}
+    return damaged
+
+
+def _extra(path: Path) -> int | None:
+    """The version of a file that is derived from commits; None for any other."""
+    is_derived = not path.name.startswith(".") and path.suffix != ".json"
+    return number_of(path.name) if is_derived else None
+
+
+def _stands_well(log: CommitLog, checkpoints: set[int]) -> bool:
+    """Whether the newest checkpoint, and what points to it, look whole. Every byte of it is read when it is used."""
+    newest = log.checkpoint_file(max(checkpoints, default=0))
+    return _is_good_hint(log, checkpoints) and (not newest.exists() or has_parquet_end(newest))
+
+
+def _reachable(versions: list[int], checkpoints: set[int]) -> list[int]:
+    """The versions that can be put together: from the very first on, or from a checkpoint on."""
+    found: list[int] = []
+    for version in versions:
+        if version == 0 or version in checkpoints or (found and version == found[-1] + 1):
+            found.append(version)
+    return found
+
+
+def _newest_whole(log: CommitLog, versions: list[int], trusted: int | None) -> int | None:
+    """The newest version whose files are all whole. None is missing between it and the trusted one or, where that does
+    not count, between it and the first version or checkpoint from which it is put together."""
+    if trusted is not None and trusted in versions:
+        found = _last_whole(log, _dense(versions, trusted), trusted)
+        if found is not None:
+            return found
+        versions = [version for version in versions if version < trusted]
+    for first in reversed([each for each in versions if each - 1 not in set(versions)]):
+        damaged = _damaged_at(log, first, trusted) if first else set()
+        found = None if damaged is None else _last_whole(log, _dense(versions, first), trusted, damaged)
+        if found is not None:
+            return found
+    return None
+
+
+def _damaged_at(log: CommitLog, version: int, trusted: int | None) -> set[Path] | None:
+    """Which files of a version that a checkpoint has are not whole; None if it is the checkpoint."""
+    try:
+        contents = read_contents(log, at=version)
+    except (DefiniteError, OSError):
+        return None
+    files = [log.rows_file(add) for add in contents.files.values()] if contents else []
+    check = partial(is_whole_rows, to_the_end=trusted is None or version > trusted)
+    with ThreadPoolExecutor(THREADS) as pool:
+        return {rows.path for rows, fine in zip(files, pool.map(check, files), strict=True) if not fine}
+
+
+def _dense(versions: list[int], first: int) -> Iterator[int]:
+    """From `first` up to the first that is missing."""
+    for number, version in enumerate(versions[versions.index(first) :], first):
+        if number != version:
+            return
+        yield version
+
+
+def _last_whole(
+    log: CommitLog, versions: Iterable[int], trusted: int | None, damaged: Collection[Path] = ()
+) -> int | None:
+    """Plays commits back. A damaged file counts until a later version no longer needs it."""
+    found: int | None = None
+    damaged = set(damaged)
+    with ThreadPoolExecutor(THREADS) as pool:
+        for version in versions:
+            commit = _read(log, version)
+            if commit is None:
+                break
+            check = partial(is_whole_rows, to_the_end=trusted is None or version > trusted)
+            are_whole = pool.map(check, commit.added)
+            damaged -= commit.removed
+            damaged |= {rows.path for rows, fine in zip(commit.added, are_whole, strict=True) if not fine}
+            if not damaged:
+                found = version
+    return found
+
+
+def _read(log: CommitLog, version: int) -> Commit | None:
+    """None for a damaged one."""
+    try:
+        return log.read(version) if is_whole(log.commit_file(version)) else None
+    except DefiniteError:
+        return None
+
+
+def _is_good_hint(log: CommitLog, checkpoints: set[int]) -> bool:
+    """Whether `_last_checkpoint` names one that is there."""
+    hint = log.folder / LAST_CHECKPOINT
+    if not hint.exists():
+        return True
+    return is_whole(hint) and json.loads(hint.read_bytes()).get("version") in checkpoints
+
+
+def _move(log: CommitLog, paths: set[Path], aside: Path) -> list[int]:
+    """The newest first: dying in between leaves a log as it could have been found. A hint to what goes, before all."""
+    if not paths:
+        return []
+    aside.mkdir(parents=True, exist_ok=True)
+    target = aside / str(len(list(aside.iterdir())) + 1)
+    target.mkdir()
+    order = {path: (number_of(path.name) is None, number_of(path.name) or 0, path.suffix) for path in paths}
+    for path in sorted(paths, key=lambda path: order[path], reverse=True):
+        shutil.move(path, target / path.name)
+    for folder in (target, aside, log.folder):
+        sync(folder)
+    return sorted({number for path in paths if (number := number_of(path.name)) is not None})

@@ -1,0 +1,162 @@
+"""The last that every connector told, and counts of what it told: for metrics, health and progress.
+
+Kept in memory: after a restart of the server counts begin at 0 again, as Prometheus expects of a counter.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from tailrace.connector.events import (
+    CopyNotified,
+    CutPublished,
+    SnapshotProgressed,
+    StateChanged,
+    StreamProgressed,
+    TableChanged,
+    TroubleChanged,
+)
+from tailrace.model.copy_progress import TableProgress
+from tailrace.model.table import TableId
+from tailrace.model.table_state import COPYING, TableState
+from tailrace.server.supervisor.hub import Hub, LifeChanged, Told
+from tailrace.server.supervisor.lifecycle import Phase
+
+PUBLISH_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, math.inf)
+"""The histogram's bounds."""
+
+
+@dataclass
+class Notes:
+    """What is known of one connector."""
+
+    progress: StreamProgressed | None = None
+    trouble: str | None = None
+    copying: tuple[TableProgress, ...] = ()
+    errors: Counter[str] = field(default_factory=Counter)
+    """By kind: `transient` and `definite` ends of runs, and `table` errors."""
+    restarts: int = 0
+    transactions: int = 0
+    """Published since the server's start."""
+    notified: Counter[str] = field(default_factory=Counter)
+    """Steps of copies."""
+    publishes: Counter[float] = field(default_factory=Counter)
+    """How many took no longer than each of `PUBLISH_SECONDS`, and longer than the one before."""
+    publish_seconds: float = 0.0
+    """All of them."""
+    moved_at: float | None = None
+    """When it was last seen to get further, to have nothing to do, or to begin; None where it is held or has no run."""
+    is_held: bool = False
+    counts_bytes: bool = False
+    """This run's source has once said how much of it the log lacks: one that no longer says so cannot be asked."""
+    seq: int | None = None
+    """Of the newest cut."""
+
+
+class Board:
+    """Any thread."""
+
+    def __init__(self, hub: Hub, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._notes: dict[str, Notes] = {}
+        hub.subscribe(self.hear)
+
+    def of(self, name: str) -> Notes:
+        with self._lock:
+            return deepcopy(self._notes.get(name)) or Notes()
+
+    def now(self) -> float:
+        return self._clock()
+
+    def hear(self, name: str, told: Told) -> None:
+        with self._lock:
+            notes = self._notes.setdefault(name, Notes())
+            match told:
+                case LifeChanged(life) if life.is_removed and not life.has_run:
+                    del self._notes[name]
+                case LifeChanged():
+                    self._note_life(notes, told)
+                case StreamProgressed():
+                    self._note_progress(notes, told)
+                case CutPublished():
+                    self._note_cut(notes, told)
+                case StateChanged():
+                    self._note_move(notes)
+                case SnapshotProgressed(tables):
+                    self._note_copying(notes, tuple(tables))
+                case TroubleChanged(message, _):
+                    notes.trouble = message
+                case TableChanged(table, record):
+                    _note_table(notes, table, record.state)
+                case CopyNotified(notification):
+                    notes.notified[notification.step.value] += 1
+
+    def _note_life(self, notes: Notes, told: LifeChanged) -> None:
+        match told.life.phase:
+            case Phase.WAITING:
+                notes.errors["transient"] += 1
+                notes.restarts += 1
+            case Phase.FAILED:
+                notes.errors["definite"] += 1
+        notes.is_held = told.life.phase is Phase.HELD
+        if not told.life.has_run:
+            notes.progress, notes.trouble, notes.copying, notes.moved_at = None, None, (), None
+            notes.counts_bytes = False
+        else:
+            self._note_move(notes)
+
+    def _note_move(self, notes: Notes) -> None:
+        """What is held need not move, however long; it has from its resumption on to do so."""
+        notes.moved_at = None if notes.is_held else self._clock()
+
+    def _note_progress(self, notes: Notes, told: StreamProgressed) -> None:
+        notes.counts_bytes = notes.counts_bytes or told.lag_bytes is not None
+        was = notes.progress
+        if was is None or _has_moved(notes, was, told):
+            self._note_move(notes)
+        notes.progress = told
+
+    def _note_copying(self, notes: Notes, tables: tuple[TableProgress, ...]) -> None:
+        """Before the first cut, a copy is all that can get further."""
+        if notes.progress is None and _done(tables) != _done(notes.copying):
+            self._note_move(notes)
+        notes.copying = tables
+
+    def _note_cut(self, notes: Notes, told: CutPublished) -> None:
+        if notes.seq is not None:
+            notes.transactions += max(0, told.cut.seq - notes.seq)
+        notes.seq = told.cut.seq
+        self._note_move(notes)
+        notes.publishes[next(bound for bound in PUBLISH_SECONDS if told.seconds <= bound)] += 1
+        notes.publish_seconds += told.seconds
+
+
+def _note_table(notes: Notes, table: TableId, state: TableState) -> None:
+    """How far its copy is counts until it has ended; a paused one tells nothing meanwhile."""
+    if state is TableState.ERRORED:
+        notes.errors["table"] += 1
+    if state not in COPYING:
+        notes.copying = tuple(each for each in notes.copying if each.table != table)
+
+
+def _has_moved(notes: Notes, was: StreamProgressed, now: StreamProgressed) -> bool:
+    """Whether it got further, or has nothing to do. Where capture stands still, what it lacks only grows."""
+    if (was.log_seq, was.cut.seq) != (now.log_seq, now.cut.seq):
+        return True
+    if now.cut.seq < now.log_seq:
+        return False
+    if now.lag_bytes is None:
+        # A source that does not count bytes has nothing more for us, as far as anyone can tell.
+        return not notes.counts_bytes and notes.trouble is None
+    return now.lag_bytes == 0 or now.lag_bytes < (was.lag_bytes or 0)
+
+
+def _done(tables: tuple[TableProgress, ...]) -> list[tuple[str, int]]:
+    return [(str(each.table), each.chunks_done) for each in tables]
