@@ -17,6 +17,10 @@ endef
 # What depends most on the server's version: the protocol, the catalog and how values are printed.
 ON_AN_OLDER_SERVER := $(addprefix tests/integration/postgres/test_,catalog.py decode.py round_trip.py streaming.py)
 
+# And what depends most on Spark's: the engine, and every row in its tasks.
+OLDER_SPARK := .venv-spark41
+ON_AN_OLDER_SPARK := tests/integration/engine tests/integration/spark/test_folding.py
+
 .PHONY: help
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,7 +50,13 @@ test: check ## everything that CI runs: the checks, then the tests, cheapest fir
 	@$(call TIER,tests/integration -m 'not proof and not spark' -n 4 --dist worksteal)
 	@$(call TIER,tests/integration -m 'not proof and spark' -n 2 --dist worksteal)
 	@$(call TIER,$(ON_AN_OLDER_SERVER) --postgres 16 -n 4)
+	@scripts/venv.sh $(OLDER_SPARK) $(PYTHON) pyspark==4.1.1
+	@$(MAKE) --no-print-directory older-spark PYTHON=$(OLDER_SPARK)/bin/python
 	@$(call TIER,tests/end_to_end/test_ugly.py tests/end_to_end tests/crash -n 3 --dist worksteal)
+
+.PHONY: older-spark
+older-spark: ## the tests that depend most on Spark's version, on PYTHON
+	@$(call TIER,$(ON_AN_OLDER_SPARK) -n 2)
 
 # What else is supported, each in an environment of its own: the older Spark, and a newer Python where there is one.
 NEWER_PYTHON := $(shell for each in python3.13 "$$HOME"/.pyenv/versions/3.13*/bin/python3.13; do \
@@ -58,8 +68,8 @@ spark-tier: ## the tests with Spark, on PYTHON
 
 .PHONY: versions
 versions: setup ## every test that needs Spark, on pyspark 4.1 and on Python 3.13 where this machine has it
-	@scripts/venv.sh .venv-spark41 $(PYTHON) pyspark==4.1.1
-	@$(MAKE) --no-print-directory spark-tier PYTHON=.venv-spark41/bin/python
+	@scripts/venv.sh $(OLDER_SPARK) $(PYTHON) pyspark==4.1.1
+	@$(MAKE) --no-print-directory spark-tier PYTHON=$(OLDER_SPARK)/bin/python
 	@[ -z "$(NEWER_PYTHON)" ] || scripts/venv.sh .venv-python313 $(NEWER_PYTHON)
 	@[ -z "$(NEWER_PYTHON)" ] || $(MAKE) --no-print-directory spark-tier PYTHON=.venv-python313/bin/python
 
