@@ -19,7 +19,7 @@ ON_AN_OLDER_SERVER := $(addprefix tests/integration/postgres/test_,catalog.py de
 
 # And what depends most on Spark's: the engine, and every row in its tasks.
 OLDER_SPARK := .venv-spark41
-ON_AN_OLDER_SPARK := tests/integration/engine tests/integration/spark/test_folding.py
+ON_AN_OLDER_SPARK := $(addprefix tests/integration/engine/test_,engine_promises.py rows_in_tasks.py spark_engine.py)
 
 .PHONY: help
 help: ## show this list
