@@ -54,6 +54,20 @@ def test_the_end_does_not_wait_for_one_that_is_being_started_and_it_is_stopped_a
     wait_until(lambda: made.stops == 1, 20)
 
 
+def test_none_is_started_for_a_thread_that_comes_after_the_end() -> None:
+    made: list[Any] = []
+
+    def start() -> Any:
+        made.append(Session())
+        return made[-1]
+
+    with LazySession(start) as lazy:
+        lazy.get()
+    with pytest.raises(SessionError, match="no longer used"):
+        lazy.get()
+    assert (len(made), lazy.has_ended) == (1, True)
+
+
 def test_one_that_did_not_start_soon_says_so_to_who_needs_it() -> None:
     tried = threading.Semaphore(0)
 

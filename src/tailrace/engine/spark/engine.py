@@ -171,7 +171,7 @@ class SparkEngine:
             except TailraceError:
                 raise
             except Exception as error:
-                if run.is_cancelled:
+                if run.is_cancelled or self._session.has_ended:
                     raise CancelledWorkError(f"cancelled: {run.job.description}") from error
                 if not _has_ended(spark, error):
                     raise _explained(error, run.job) from error

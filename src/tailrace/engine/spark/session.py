@@ -125,14 +125,22 @@ class LazySession:
         """The session, where there is one already."""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its `with` is over."""
+        return self._has_ended
+
+    @property
     def master(self) -> str:
         """Where it works, or will, as a person wrote it."""
         return self._master if self.started is None or self.is_ours else cluster.master_of(self.started)
 
     def get(self) -> SparkSession:
         """Started where there is none, and again where it has died. A definite error if one that was given has ended,
-        or if none starts."""
+        if none starts, or after the end of the `with`."""
         with self._lock:
+            if self._has_ended:
+                # A thread that was not waited for would start another Spark while the process ends.
+                raise SessionError("Spark is no longer used here", "begin again with a new connector")
             if self.started is not None and not is_alive(self.started):
                 self._let_go()
             if self.started is None:
