@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -43,6 +44,8 @@ class _Ending:
         self.busy = 0
         """How many threads are in the middle of making something that is not entered yet."""
         self.has_begun = False
+        self.is_command = False
+        """The process is a command of ours, and not a program that imports this package."""
         self.is_awaited = False
         """A signal came while a thread was busy: that thread ends the process when it no longer is."""
 
@@ -52,6 +55,7 @@ _ending = _Ending()
 
 def watch() -> None:
     """From now on SIGINT and SIGTERM end this process, unless whoever started it has them ignored."""
+    _ending.is_command = True
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupted)
@@ -137,11 +141,7 @@ def end() -> NoReturn:
     line = f"{_ending.line}\n".encode() if _ending.line else b""
     with suppress(OSError):
         os.write(2, (SHOW_CURSOR if os.isatty(2) else b"") + line)
-    # Other threads meet processes that are gone now. No one needs to hear of it.
-    with suppress(OSError):
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, 1)
-        os.dup2(nothing, 2)
+    _be_silent()
     _tidy()
     os._exit(_ending.code)
 
@@ -152,6 +152,14 @@ def _interrupted(_number: int, _frame: FrameType | None) -> None:
             _ending.is_awaited = True
             return
     end()
+
+
+def _be_silent() -> None:
+    """Other threads are about to meet processes that are gone. No one needs to hear of it."""
+    with suppress(OSError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
 
 
 def _wait_for_the_end() -> NoReturn:
@@ -189,4 +197,9 @@ def _at_exit() -> None:
         _ending.has_begun = True
     while _ending.busy and time.monotonic() < deadline:
         time.sleep(0.01)
+    if _ending.is_command and _ending.groups:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        _be_silent()
     _tidy()

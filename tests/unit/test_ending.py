@@ -58,3 +58,28 @@ def test_what_a_process_makes_ends_with_it(when: str, *, apart: bool, tmp_path: 
         assert (done.returncode, done.stderr) == (130, f"interrupted: {when}\n")
     assert not psutil.pid_exists(int(done.stdout))
     assert list(tmp_path.iterdir()) == []
+
+
+SPEAK = """
+import atexit, subprocess, sys, threading
+from tailrace import ending
+
+def speak():
+    process.wait()
+    print("met a process that is gone", file=sys.stderr, flush=True)
+    spoken.set()
+
+spoken = threading.Event()
+ending.watch()
+process = ending.started(lambda: subprocess.Popen(["sleep", "1000"], start_new_session=True))
+threading.Thread(target=speak, daemon=True).start()
+atexit.unregister(ending._at_exit)
+atexit.register(spoken.wait, 20)
+atexit.register(ending._at_exit)
+print("done")
+"""
+
+
+def test_a_thread_that_outlives_a_command_says_nothing_when_its_process_is_killed() -> None:
+    done = subprocess.run([sys.executable, "-c", SPEAK], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
