@@ -34,7 +34,7 @@ from tailrace.connector.start.capture_process import use_little_memory
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogWriter
 from tailrace.model.table import TableId
-from tailrace.source.control import CaptureControl
+from tailrace.source.door.control import CaptureControl
 from tailrace.source.postgres.source import PostgresSource
 
 ROUNDS = 5

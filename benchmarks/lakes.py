@@ -26,7 +26,7 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings, TaskSizes
-from tailrace.source.door import Definition
+from tailrace.source.door.values import Definition
 from tailrace.source.kinds import source_of
 
 PATIENCE_SECONDS = 1800.0

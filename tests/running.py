@@ -22,7 +22,7 @@ from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, TaskSizes
-from tailrace.source.door import Source
+from tailrace.source.door.source import Source
 
 WAIT_SECONDS = 180.0
 DIVIDED = TaskSizes(read_bytes=1 << 12, fold_bytes=1 << 16, decoded_bytes_max=0)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from tests.doors.one_thread import OneThread
 
 from tailrace.settings import TaskSizes, VerifySettings
-from tailrace.source.door import Source
+from tailrace.source.door.source import Source
 from tailrace.source.kinds import source_of
 from tailrace.verify.events import TableCompared, VerifyEvent
 from tailrace.verify.report import Report

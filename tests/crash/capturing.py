@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tailrace.log.write.writer import LogWriter
-from tailrace.source.control import CaptureControl
+from tailrace.source.door.control import CaptureControl
 from tailrace.source.postgres.source import PostgresSource
 
 

@@ -18,7 +18,7 @@ from tailrace.model.table import TableSchema
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source import kinds
-from tailrace.source.door import SnapshotPoint
+from tailrace.source.door.rows import SnapshotPoint
 
 READERS_MAX = 1
 """With this, a window has two chunks."""

@@ -21,8 +21,9 @@ from tailrace.log.reader import LogReader, SchemaVersion
 from tailrace.log.write.writer import LogWriter
 from tailrace.model.change import POS, SEQ
 from tailrace.model.table import TableSchema
-from tailrace.source.control import CaptureControl
-from tailrace.source.door import Claim, Source
+from tailrace.source.door.control import CaptureControl
+from tailrace.source.door.source import Source
+from tailrace.source.door.values import Claim
 
 KEEP_SECONDS = 3600.0
 

@@ -9,7 +9,8 @@ from typing import Any
 from tests.doors.scripted import ScriptedSource
 
 from tailrace.model.table import TableId, TableSchema
-from tailrace.source.door import SnapshotPoint, SourceTable
+from tailrace.source.door.rows import SnapshotPoint
+from tailrace.source.door.values import SourceTable
 from tailrace.source.postgres.source import PostgresSource
 
 

@@ -30,23 +30,12 @@ from tailrace.log.write.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.settings import Watermarking
-from tailrace.source.control import CaptureControl
-from tailrace.source.door import (
-    Check,
-    Claim,
-    Cursor,
-    Definition,
-    Leftovers,
-    Prepared,
-    Problem,
-    SnapshotPoint,
-    SourceTable,
-    View,
-    Waiting,
-    WindowPoint,
-    wait_in_silence,
-)
-from tailrace.source.offsets import OffsetWords
+from tailrace.source.door.control import CaptureControl
+from tailrace.source.door.offsets import OffsetWords
+from tailrace.source.door.rows import Cursor, SnapshotPoint, WindowPoint
+from tailrace.source.door.stream import Leftovers, Prepared
+from tailrace.source.door.tables import Check
+from tailrace.source.door.values import Claim, Definition, Problem, SourceTable, View, Waiting, wait_in_silence
 
 BATCH_ROWS = 1000
 _TEXT = re.compile(r"@(\d+)")

@@ -16,7 +16,7 @@ from tests.doors.history import read_lines
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.log.write.writer import LogBlockedError, LogWriter
-from tailrace.source.control import CaptureControl
+from tailrace.source.door.control import CaptureControl
 
 POLL_SECONDS = 0.02
 RETRY_SECONDS = 0.1

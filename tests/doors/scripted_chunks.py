@@ -10,7 +10,7 @@ from typing import Any
 from tests.doors.history import Row, from_json
 
 from tailrace.model.table import TableId, TableSchema
-from tailrace.source.door import Cursor
+from tailrace.source.door.rows import Cursor
 
 
 @dataclass(frozen=True)

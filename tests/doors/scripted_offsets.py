@@ -12,7 +12,7 @@ from tailrace.model.position import SourcePosition
 from tailrace.offsets.attributes import ORDERS, SHARED_FIELDS, SHARED_RULES
 from tailrace.offsets.codecs import LONG, TEXT
 from tailrace.offsets.layout import Field, Layout
-from tailrace.source.offsets import Adopted, Counted, OffsetWords, Served
+from tailrace.source.door.offsets import Adopted, Counted, OffsetWords, Served
 
 LAYOUT = Layout(
     "scripted",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from tailrace.source.door import Check
+from tailrace.source.door.tables import Check
 
 _MARKS = {True: ("✓  ", "green"), False: ("✗  ", "red"), None: ("!  ", "yellow")}
 

@@ -15,7 +15,8 @@ from tailrace.cli.options import Dsn
 from tailrace.errors import DefiniteError
 
 if TYPE_CHECKING:
-    from tailrace.source.door import Source
+    from tailrace.source.door.source import Source
+    from tailrace.source.door.stream import Stream
 
 
 def drop(
@@ -64,17 +65,17 @@ def _of_lake(source: Source, lake: Path, *, yes: bool) -> list[str]:
     return drop_source(source, lake)
 
 
-def _without_lake(source: Source, slot: str | None, *, yes: bool) -> list[str]:
+def _without_lake(stream: Stream, slot: str | None, *, yes: bool) -> list[str]:
     from tailrace.connector.drop import drop_leftovers
 
-    left = source.leftovers(slot)
+    left = stream.leftovers(slot)
     names = ", ".join(str(claim.get("slot")) for claim in left.claims)
     if not left.claims:
         return [*left.in_use, "there is nothing to drop"]
     if slot is None and not yes and not sys.stdin.isatty():
         raise DefiniteError(f"--all would drop {names}", "add --yes")
     _confirm(f"This drops {names}. Lakes that use it cannot be brought up to date afterwards. Continue?", yes=yes)
-    return [*left.in_use, *drop_leftovers(source, left.claims)]
+    return [*left.in_use, *drop_leftovers(stream, left.claims)]
 
 
 def _confirm(question: str, *, yes: bool) -> None:

@@ -21,7 +21,7 @@ from tailrace.errors import DefiniteError
 if TYPE_CHECKING:
     from tailrace.connector.offsets.editor import Assessment, OffsetEdit
     from tailrace.connector.offsets.takeover import Takeover
-    from tailrace.source.door import Source
+    from tailrace.source.door.source import Source
 
 _POSITIONS = {
     "log": "the lake's log ends at {}",

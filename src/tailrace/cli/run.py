@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tailrace.connector.connector import Connector
     from tailrace.connector.events import Event
     from tailrace.settings import ConnectorSettings
-    from tailrace.source.door import Source
+    from tailrace.source.door.source import Source
 
 
 NOTHING_YET = "interrupted: nothing was published by this run"

@@ -16,7 +16,7 @@ from tailrace.cli.progress import TerminalProgress
 from tailrace.connector.events import ConnectorState, SparkWorked, StateChanged, StreamProgressed
 from tailrace.lake.home import LakeHome
 from tailrace.settings import VerifySettings
-from tailrace.source.door import Source
+from tailrace.source.door.source import Source
 from tailrace.verify import events
 from tailrace.verify.report import Difference, KeyDifference, Report, TableReport, Verdict
 from tailrace.verify.verification import Verification

@@ -20,7 +20,7 @@ from tailrace.connector.publish.applier import Applier
 from tailrace.connector.start.capture_process import CaptureProcess
 from tailrace.errors import FULL, TransientError, passing
 from tailrace.log.reader import LogReader
-from tailrace.source.door import Source
+from tailrace.source.door.stream import Stream
 
 logger = logging.getLogger(__name__)
 OVER_SECONDS = 20.0
@@ -66,8 +66,8 @@ class Patience:
 class CatchingUp:
     """How far a run with `once` is to come. One thread."""
 
-    def __init__(self, source: Source, capture: CaptureProcess) -> None:
-        self._source = source
+    def __init__(self, stream: Stream, capture: CaptureProcess) -> None:
+        self._stream = stream
         self._capture = capture
         self._target: int | None = None
         self.final_seq: int | None = None
@@ -78,7 +78,7 @@ class CatchingUp:
             self._target = self.final_seq = None
             return False
         if self._target is None:
-            self._target = self._source.now().ordinal
+            self._target = self._stream.now().ordinal
         head = reader.refresh()
         if self.final_seq is None and head.ordinal >= self._target and self._capture.is_proven:
             self.final_seq = head.seq

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from tailrace.connector.copy.copies import Copies
 from tailrace.connector.events import Event, SnapshotProgressed, StreamProgressed, TroubleChanged
+from tailrace.connector.publish.applier import LakeParts
 from tailrace.connector.start.capture_process import CaptureProcess
-from tailrace.engine.door import Engine
 from tailrace.errors import TailraceError
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Source
+from tailrace.source.door.stream import Stream
 
 SHOW_SECONDS = 0.5
 SHORT_SECONDS = 1.0
@@ -29,14 +29,15 @@ class Pace:
     def __init__(
         self,
         settings: ConnectorSettings,
-        source: Source,
+        parts: LakeParts,
+        stream: Stream,
         capture: CaptureProcess,
-        engine: Engine,
         tell: Callable[[Event], None],
     ) -> None:
         self._settings = settings
-        self._engine = engine
-        self._source = source
+        self._engine = parts.engine
+        self._codec = parts.codec
+        self._stream = stream
         self._capture = capture
         self._tell = tell
         self._shown_at = 0.0
@@ -92,8 +93,8 @@ class Pace:
         else:
             # What was committed since capture lost the source is not in the log, and may be as old as that.
             lag_seconds = max(lag_seconds, time.monotonic() - self._heard)
-        lag_bytes = self._source.lag_bytes(head.ordinal)
-        text = self._source.format(cut.position)
+        lag_bytes = self._stream.lag_bytes(head.ordinal)
+        text = self._codec.format(cut.position)
         self._tell(StreamProgressed(cut, text, head.seq, rate, lag_bytes, lag_seconds, self._engine.done))
 
 

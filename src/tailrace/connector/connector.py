@@ -35,7 +35,7 @@ from tailrace.model.cut import PublishedCut
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Source
+from tailrace.source.door.source import Source
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tailrace.engine.door import Engine
 from tailrace.errors import TransientError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
-from tailrace.source.door import Problem, Waiting
+from tailrace.source.door.values import Problem, Waiting
 
 STOP_POLL_SECONDS = 1.0
 BREAK_OFF_SECONDS = 5.0

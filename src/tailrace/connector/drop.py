@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tailrace.lake.home import LakeHome
-from tailrace.source.door import Claim, Source
+from tailrace.source.door.source import Source
+from tailrace.source.door.stream import Stream
+from tailrace.source.door.values import Claim
 
 
 def drop_source(source: Source, lake: Path) -> list[str]:
@@ -19,6 +21,6 @@ def drop_source(source: Source, lake: Path) -> list[str]:
         return source.drop(record.claim)
 
 
-def drop_leftovers(source: Source, claims: Sequence[Claim]) -> list[str]:
+def drop_leftovers(stream: Stream, claims: Sequence[Claim]) -> list[str]:
     """Drop what connectors created whose lakes are gone; says what was done."""
-    return [line for claim in claims for line in source.drop(claim)]
+    return [line for claim in claims for line in stream.drop(claim)]

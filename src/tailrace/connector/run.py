@@ -55,8 +55,8 @@ from tailrace.model.cut import PublishedCut
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Definition, Source
-from tailrace.source.kinds import path_of
+from tailrace.source.door.source import Source
+from tailrace.source.door.values import Definition
 
 POLL_SECONDS = 0.05
 RETRY_SECONDS = 2.0
@@ -124,7 +124,7 @@ class Run:
         if is_new:
             require_ready(source, settings)
         identity = source.identify()
-        capture_process.prepare(path_of(source))
+        capture_process.prepare(source)
         if is_new:
             # Nothing is made for a pattern that names nothing.
             source.tables(settings.tables, settings.exclude)
@@ -149,9 +149,9 @@ class Run:
         self._desk.begin(LogReader(home.log) if (home.log / "head").exists() else None)
         record = self._look_first(replace(record, identity=dict(identity)), chooser)
         self._capture = stack.enter_context(CaptureProcess(capture_order.order_of(source, record, home.log, settings)))
-        self._pace = Pace(settings, source, self._capture, self._engine, self._tell)
-        self._catching_up = CatchingUp(source, self._capture)
         self._parts = LakeParts(self._engine, home, format_named(record.format), type(source))
+        self._pace = Pace(settings, self._parts, source, self._capture, self._tell)
+        self._catching_up = CatchingUp(source, self._capture)
         self._reader = self._first_log(home)
         self._applier = Applier(self._parts, settings, self)
         stack.callback(self._applier.close)
@@ -163,7 +163,7 @@ class Run:
         self._orders = Orders(home, self._desk, self._book, self._copies, self._tell)
         self._upkeep = Upkeep(home, settings, self._applier)
         self._find_live()
-        self._vouching.begin(source, *self._look.found)
+        self._vouching.begin(source, self._parts.codec, *self._look.found)
         self._tell_state()
 
     def _first_log(self, home: LakeHome) -> LogReader:
@@ -188,7 +188,7 @@ class Run:
         down before anything is taken up behind the gap."""
 
         def look(record: SourceRecord) -> None:
-            self._look = TableLook(chooser, record.claim, self._book, self._control, self._tell)
+            self._look = TableLook(self._source, chooser, record.claim, self._book, self._control, self._tell)
             if not self._look.is_still(self._left):
                 self._look.begin(self._book.resume())
 
@@ -361,7 +361,7 @@ class Run:
         if cut is not None:
             self._vouching.published(cut)
             took_seconds = time.monotonic() - begun
-            self._tell(events.CutPublished(cut, self._source.format(cut.position), took_seconds))
+            self._tell(events.CutPublished(cut, self._parts.codec.format(cut.position), took_seconds))
             self._make_live(cut)
 
     def _make_live(self, cut: PublishedCut) -> None:

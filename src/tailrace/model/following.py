@@ -1,6 +1,6 @@
 """How a copy follows its table to another shape: by what identifies a column, which a rename keeps.
 
-Whether it may, because old rows are what they would be, is for the source to say (`Source.why_copy`).
+Whether it may, because old rows are what they would be, is for the source to say (`Codec.why_copy`).
 """
 
 from __future__ import annotations

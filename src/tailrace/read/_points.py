@@ -11,58 +11,56 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
-from tailrace.source.door import Source
+from tailrace.source.door.codec import Codec
 
 Point = SourcePosition | datetime
 VOUCH_SECONDS_MAX = 5.0
 VOUCH_TURN_SECONDS = 0.05
 
 
-def parse_point(text: str, source: type[Source]) -> Point:
+def parse_point(text: str, codec: type[Codec]) -> Point:
     """A source position (`0/16B3748`) or a time (ISO, UTC unless it says otherwise)."""
     try:
-        return source.parse(text)
+        return codec.parse(text)
     except ValueError:
         pass
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        example = source.format(SourcePosition(0x16B3748))
+        example = codec.format(SourcePosition(0x16B3748))
         raise DefiniteError(
             f"{text!r} is neither a position nor a time", f"write {example} or '2026-01-31 12:00:00'"
         ) from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def wanted_seq(home: LakeHome, reader: LogReader, point: Point | None, source: type[Source]) -> int:
+def wanted_seq(home: LakeHome, reader: LogReader, point: Point | None, codec: type[Codec]) -> int:
     """The last transaction that is meant; without a point, the newest that a look at the source has vouched for."""
     if point is None:
         return _vouched_seq(home, reader)
     if isinstance(point, datetime):
         seq = reader.seq_at_time(int(point.timestamp() * 1_000_000))
     elif point.ordinal > reader.head.ordinal:
-        end = source.format(SourcePosition(reader.head.ordinal))
-        raise DefiniteError(
-            f"the log ends at {end}, before {source.format(point)}", "wait, or ask for an earlier point"
-        )
+        end = codec.format(SourcePosition(reader.head.ordinal))
+        raise DefiniteError(f"the log ends at {end}, before {codec.format(point)}", "wait, or ask for an earlier point")
     else:
         seq = reader.seq_at(point.ordinal)
-    _require_no_gap(home, reader, seq, point, source)
-    _require_vouched(home, reader, seq, source)
+    _require_no_gap(home, reader, seq, point, codec)
+    _require_vouched(home, reader, seq, codec)
     return seq
 
 
-def _require_no_gap(home: LakeHome, reader: LogReader, seq: int, point: Point, source: type[Source]) -> None:
+def _require_no_gap(home: LakeHome, reader: LogReader, seq: int, point: Point, codec: type[Codec]) -> None:
     """A definite error for a point at which something may have been committed that was never logged."""
-    if not reader.oldest_seq <= seq < reader.head.seq or not source.is_gap(reader.position_of(seq + 1)):
+    if not reader.oldest_seq <= seq < reader.head.seq or not codec.is_gap(reader.position_of(seq + 1)):
         return
     before = reader.transactions(seq - 1, seq)
     last = "commit_time_us" if isinstance(point, datetime) else "end_ordinal"
     asked = int(point.timestamp() * 1_000_000) if isinstance(point, datetime) else point.ordinal
     if asked > before.column(last)[0].as_py():
-        start, end = (source.format(reader.position_of(each)) for each in (seq, seq + 1))
+        start, end = (codec.format(reader.position_of(each)) for each in (seq, seq + 1))
         repaired = next((cut for cut in home.cuts.all() if cut.seq > seq), None)
-        later = source.format(repaired.position) if repaired is not None else end
+        later = codec.format(repaired.position) if repaired is not None else end
         message = f"what was committed between {start} and {end} is lost: no log has it"
         raise DefiniteError(message, f"ask for {start}, or for {later} or later")
 
@@ -74,7 +72,7 @@ def _vouched_seq(home: LakeHome, reader: LogReader) -> int:
     return max(reader.seq_at(upto), min(newest.seq, reader.head.seq) if newest is not None else 0)
 
 
-def _require_vouched(home: LakeHome, reader: LogReader, seq: int, source: type[Source]) -> None:
+def _require_vouched(home: LakeHome, reader: LogReader, seq: int, codec: type[Codec]) -> None:
     """A definite error for a commit that no look has been taken after. A running connector looks many times a second:
     it is given a moment."""
     until = time.monotonic() + VOUCH_SECONDS_MAX
@@ -82,7 +80,7 @@ def _require_vouched(home: LakeHome, reader: LogReader, seq: int, source: type[S
         if any(cut.seq == seq for cut in home.cuts.all()):
             return
         if home.holder() is None or time.monotonic() > until:
-            wanted, found = (source.format(reader.position_of(each)) for each in (seq, last))
+            wanted, found = (codec.format(reader.position_of(each)) for each in (seq, last))
             message = f"the source's tables have been looked at up to {found} only, not yet up to {wanted}"
             raise DefiniteError(message, f"let tailrace sync run, or ask for {found} or earlier")
         time.sleep(VOUCH_TURN_SECONDS)

@@ -44,7 +44,7 @@ class CutTables(Mapping[str, Frame]):
         assert record is not None
         self._engine, self._home, self._reader, self._base, self._seq = engine, home, reader, base, seq
         self._is_vouched = is_vouched
-        self._source = source_class(record.kind)
+        self._codec = source_class(record.kind)
         self._format = format_named(record.format)
         self._records = {str(table): (table, each) for table, each in home.tables.load().items()}
         self._opened: dict[str, Frame] = {}
@@ -121,7 +121,7 @@ class CutTables(Mapping[str, Frame]):
         return reading if reading.reshaped() is not None else None
 
     def _refusal(self, reading: Reading, ended: Ended) -> DefiniteError:
-        return refusal(reading, ended, self._home.cuts, lambda each: self._source.format(SourcePosition(each)))
+        return refusal(reading, ended, self._home.cuts, lambda each: self._codec.format(SourcePosition(each)))
 
     def _require_shape(
         self, reading: Reading, stored: LakeTable, present: list[Column], tail: Tail | None, relation: int | None
@@ -147,16 +147,16 @@ class CutTables(Mapping[str, Frame]):
         seq = self._reader.next_of(relation, self._seq) if relation is not None else None
         if seq is None:
             return False
-        shape = touched_shape(self._reader, self._records[name][0], (seq - 1, seq), self._source.decode, relation)
+        shape = touched_shape(self._reader, self._records[name][0], (seq - 1, seq), self._codec.decode, relation)
         return shape is not None and all(is_same(each.schema.columns, columns) for each in shape.versions)
 
     def _tail(
         self, table: TableId, record: TableRecord, named: CutTable, present: list[Column], relation: int | None
     ) -> Tail | None:
         """What is to be laid over the version that the cut names."""
-        tail = read_tail(self._reader, table, (self._base.seq, self._seq), self._source.decode, relation, present)
+        tail = read_tail(self._reader, table, (self._base.seq, self._seq), self._codec.decode, relation, present)
         if tail is not None and record.copy == named.copy:
-            require_same(tail.shape, record.definition, self._source.why_copy)
+            require_same(tail.shape, record.definition, self._codec.why_copy)
         return tail
 
     def _followed(self, frame: Frame, present: list[Column], tail: Tail, exact: Column | None) -> Frame:
@@ -186,12 +186,12 @@ class CutTables(Mapping[str, Frame]):
         """Why the cut does not have the table, and how to read what there is of it."""
         at = self._base.position
         having = [cut for cut in self._home.cuts.all() if name in cut.tables]
-        before = [self._source.format(cut.position) for cut in having if cut.position <= at]
-        after = [self._source.format(cut.position) for cut in having if cut.position > at]
+        before = [self._codec.format(cut.position) for cut in having if cut.position <= at]
+        after = [self._codec.format(cut.position) for cut in having if cut.position > at]
         if after:
             hints = [f"ask for {before[-1]} or earlier"] if before else []
             hint = ", or ".join([*hints, f"ask for {after[0]} or later"])
-            return DefiniteError(f"the lake does not have table {name} as of {self._source.format(at)}", hint, name)
+            return DefiniteError(f"the lake does not have table {name} as of {self._codec.format(at)}", hint, name)
         reason = f": {record.reason}" if record.reason else ""
         if record.state is TableState.LIVE:
             reason = ", but it could not be published up to this cut; its connector tries again and says why"

@@ -29,7 +29,7 @@ from tailrace.read._engine import Engine, Frame, engine_of
 from tailrace.read._points import Point, last_move, newest_base, parse_point, wanted_seq, with_tables_that_left
 from tailrace.read._tables import CutTables
 from tailrace.read.names import TableNames
-from tailrace.source.door import Source
+from tailrace.source.door.codec import Codec
 from tailrace.source.kinds import source_class
 
 if TYPE_CHECKING:
@@ -125,10 +125,10 @@ def cut(
 
     With `register`, its tables are the session's temporary views.
     """
-    home, reader, source = _opened(lake)
+    home, reader, codec = _opened(lake)
     engine = engine_of(session)
-    point = parse_point(as_of, source) if isinstance(as_of, str) else as_of
-    seq = None if published else wanted_seq(home, reader, point, source)
+    point = parse_point(as_of, codec) if isinstance(as_of, str) else as_of
+    seq = None if published else wanted_seq(home, reader, point, codec)
     base = newest_base(home, seq, point)
     if base is None:
         if as_of is None:
@@ -160,22 +160,22 @@ def cut_as_it_lies(session: Any, lake: str | Path, position: SourcePosition) -> 
     The caller looks at the tables' definitions before and after. Each published version counts with what other writers
     have made of it since: it is what a plain reader of the table finds, and what the next publish builds on.
     """
-    home, reader, source = _opened(lake)
+    home, reader, codec = _opened(lake)
     seq = seq_shown(lake, position)
     base = home.cuts.newest(lambda cut: cut.seq <= seq and cut.position <= position)
     if base is None:
-        raise DefiniteError(f"the lake has no cut as old as {source.format(position)}", "wait until a sync made one")
+        raise DefiniteError(f"the lake has no cut as old as {codec.format(position)}", "wait until a sync made one")
     return _assemble(engine_of(session), home, reader, _with_other_writers(home, base), seq, is_vouched=False)
 
 
 def seq_shown(lake: str | Path, position: SourcePosition) -> int:
     """The last transaction of the log that a snapshot of the source at `position` shows. The log must have got
     there."""
-    _, reader, source = _opened(lake)
-    return reader.seq_at(source.shown_up_to(position))
+    _, reader, codec = _opened(lake)
+    return reader.seq_at(codec.shown_up_to(position))
 
 
-def _opened(lake: str | Path) -> tuple[LakeHome, LogReader, type[Source]]:
+def _opened(lake: str | Path) -> tuple[LakeHome, LogReader, type[Codec]]:
     home = LakeHome.find(Path(lake))
     record = home.source()
     assert record is not None
@@ -224,13 +224,13 @@ def _assemble(
 ) -> Cut[Frame]:
     record = home.source()
     assert record is not None
-    source = source_class(record.kind)
+    codec = source_class(record.kind)
     if seq > base.seq and base.seq + 1 < reader.oldest_seq:
-        start = source.format(base.position)
+        start = codec.format(base.position)
         raise DefiniteError(f"the log no longer has the changes after {start}", "ask for a published cut")
     position = base.position
     if seq > base.seq:
         position = max(position, reader.position_of(seq))
     time = datetime.fromtimestamp(position.time_us / 1_000_000, UTC)
     tables = CutTables(engine, home, reader, base, seq, is_vouched=is_vouched)
-    return Cut(seq, position, source.format(position), time, tables, engine)
+    return Cut(seq, position, codec.format(position), time, tables, engine)

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from tailrace.errors import DefiniteError
-from tailrace.source.door import Source
+from tailrace.source.door.source import Source
 
 _KINDS = {"postgres": "tailrace.source.postgres.source:PostgresSource"}
 _PRELOADS = ("tailrace.source.postgres.rows.copy_text:load_compiled",)

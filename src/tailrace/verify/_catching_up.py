@@ -14,7 +14,7 @@ from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, TaskSizes
-from tailrace.source.door import Source
+from tailrace.source.door.source import Source
 from tailrace.verify.events import Tell, Waits
 
 POLL_SECONDS = 0.1

@@ -10,7 +10,7 @@ from tailrace.errors import DefiniteError
 from tailrace.model.exact import is_ours
 from tailrace.model.following import typed_like
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.source.door import Definition
+from tailrace.source.door.values import Definition
 from tailrace.verify.report import Compared, TableReport, Verdict
 
 

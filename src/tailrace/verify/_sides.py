@@ -24,7 +24,9 @@ from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.read.cut import cut_as_it_lies
 from tailrace.read.duckdb import connect, quote
 from tailrace.source import kinds
-from tailrace.source.door import Chunk, SnapshotPoint, Source
+from tailrace.source.door.rows import Rows, SnapshotPoint
+from tailrace.source.door.source import Source
+from tailrace.source.door.values import Chunk
 
 DUCKDB_BYTES_MAX = 256 << 20
 """More than this goes to the disk."""
@@ -36,29 +38,32 @@ BATCH_ROWS = 4096
 class Sides:
     """A source and its lake at one point. Travels to tasks."""
 
-    source: Source
+    rows: Rows
     point: SnapshotPoint
     lake: Path
+    kind: tuple[str, str]
+    """The name of the source's kind, and where it is: another process may not know it."""
     format: tuple[str, str]
-    """The name of the lake's format, and where it is: another process may not know it."""
+    """The same of the lake's format."""
 
     @classmethod
     def of(cls, source: Source, point: SnapshotPoint, home: LakeHome) -> Sides:
         record = home.source()
         assert record is not None
-        return cls(source, point, home.path, (record.format, formats.path_of(record.format)))
+        kind = source.kind, kinds.path_of(source)
+        return cls(source, point, home.path, kind, (record.format, formats.path_of(record.format)))
 
     def source_rows(self, chunks: Iterable[Chunk], schema: TableSchema) -> Iterator[Any]:
         """The rows of some chunks, on one connection."""
         shape = shape_of(schema)
         for chunk in chunks:
-            for batch in self.source.read_chunk(self.point, chunk, schema):
+            for batch in self.rows.read_chunk(self.point, chunk, schema):
                 yield padded(batch).rename_columns(shape.names).cast(shape)
 
     @contextmanager
     def lake_table(self, table: TableId) -> Iterator[LakeTable]:
         """The lake's side of a table, opened here. A definite error where it cannot be read."""
-        kinds.register(self.source.kind, kinds.path_of(self.source))
+        kinds.register(*self.kind)
         formats.register(*self.format)
         with tempfile.TemporaryDirectory(prefix="tailrace-verify-") as folder, connect(is_private=True) as connection:
             # A task's standard output is not ours to draw on.

@@ -13,7 +13,7 @@ from tailrace.engine.dividing import Outcome, attempted, work_through
 from tailrace.engine.door import Engine, Job
 from tailrace.engine.spark.errors import is_spark_gone
 from tailrace.model.table import TableId
-from tailrace.source.door import SourceTable
+from tailrace.source.door.values import SourceTable
 from tailrace.verify import events
 from tailrace.verify._judged import Judged, report_of
 from tailrace.verify._sides import Sides

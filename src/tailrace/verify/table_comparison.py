@@ -18,7 +18,7 @@ from itertools import pairwise
 from tailrace.engine.door import Engine, Job
 from tailrace.model.table import TableSchema
 from tailrace.settings import TaskSizes
-from tailrace.source.door import Chunk, SourceTable
+from tailrace.source.door.values import Chunk, SourceTable
 from tailrace.verify._judged import Judged
 from tailrace.verify._sides import Sides, shape_of
 from tailrace.verify.comparing import BothSides, Side, compare
@@ -54,7 +54,7 @@ class TableComparison:
     def of(cls, sides: Sides, found: SourceTable, judged: Judged, limits: Limits) -> TableComparison:
         """Asks the source how the table can be read. `found` was described after the snapshot was taken."""
         chunk_bytes = max(1, limits.sizes.compare_bytes // CHUNKS_A_SHARE)
-        chunks = tuple(sides.source.chunks(found, chunk_bytes))
+        chunks = tuple(sides.rows.chunks(found, chunk_bytes))
         # By chunks, which are measured: the catalog's estimate may be old, and a new table has none.
         return cls(sides, judged, chunks, sum(chunk.bytes for chunk in chunks), limits)
 

@@ -1,7 +1,7 @@
 """Verification: is the lake, at one commit, the source at the same point?
 
 The source is read under a snapshot at a position P. The lake is read, once the log has got there, at the cut that has
-exactly the transactions which that snapshot shows: `Source.shown_up_to` says which, as it does for a copy that lands at
+exactly the transactions which that snapshot shows: `Codec.shown_up_to` says which, as it does for a copy that lands at
 P. Writers and a running sync are not held up, and do not disturb: neither side changes any more.
 
     source  ──────────────── snapshot at P ── rows ──┐
@@ -32,7 +32,9 @@ from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.read.cut import seq_shown
 from tailrace.settings import VerifySettings
-from tailrace.source.door import Definition, Problem, SnapshotPoint, Source, SourceTable
+from tailrace.source.door.rows import SnapshotPoint
+from tailrace.source.door.source import Source
+from tailrace.source.door.values import Definition, Problem, SourceTable
 from tailrace.verify import events
 from tailrace.verify._catching_up import CatchingUp
 from tailrace.verify._judged import Judged

@@ -20,7 +20,7 @@ from tailrace.lake.home import LakeHome
 from tailrace.model.cut import PublishedCut
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
-from tailrace.source.door import Claim
+from tailrace.source.door.values import Claim
 from tailrace.source.kinds import source_of
 
 TABLE = "public.a"

@@ -21,7 +21,7 @@ from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
-from tailrace.source.door import Source
+from tailrace.source.door.source import Source
 from tailrace.source.kinds import source_of
 from tailrace.source.postgres.catalog.problems import GENERATED_SINCE
 

@@ -10,8 +10,8 @@ from tailrace.errors import TailraceError
 from tailrace.log.disk import Disk
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import DEFAULTS, LogOptions, LogWriter
-from tailrace.source.control import CaptureControl
-from tailrace.source.door import Claim
+from tailrace.source.door.control import CaptureControl
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
 
 

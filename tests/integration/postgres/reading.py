@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from tailrace.model.change import row_schema
-from tailrace.source.door import SnapshotPoint, SourceTable
+from tailrace.source.door.rows import SnapshotPoint
+from tailrace.source.door.values import SourceTable
 from tailrace.source.postgres.source import PostgresSource
 
 

@@ -16,7 +16,7 @@ from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogWriter
 from tailrace.model.change import ORDINAL
 from tailrace.model.table import TableId
-from tailrace.source.door import Claim
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
 from tailrace.source.postgres.stream import capture as stream_capture
 

@@ -10,7 +10,7 @@ import pytest
 from tests.integration.postgres.reading import described, read
 
 from tailrace.errors import DefiniteError
-from tailrace.source.door import SourceTable
+from tailrace.source.door.values import SourceTable
 from tailrace.source.postgres.source import PostgresSource
 
 

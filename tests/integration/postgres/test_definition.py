@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from tailrace.model.table import TableId
-from tailrace.source.door import Claim, SourceTable
+from tailrace.source.door.values import Claim, SourceTable
 from tailrace.source.postgres.source import PostgresSource
 
 T = TableId("public", "t")

@@ -15,7 +15,7 @@ from rich.console import Console
 from tests.postgres import wait_until
 
 from tailrace.cli.doctor import render
-from tailrace.source.door import Check
+from tailrace.source.door.tables import Check
 from tailrace.source.postgres.doctor.doctor import Named, examine
 from tailrace.source.postgres.server.connection import connect
 from tailrace.source.postgres.source import PostgresSource

@@ -19,7 +19,7 @@ from tailrace.errors import GapError
 from tailrace.log.disk import Disk
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
-from tailrace.source.door import Claim
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
 from tailrace.source.postgres.stream import _receiver, slot_holder
 from tailrace.source.postgres.stream import capture as stream_capture

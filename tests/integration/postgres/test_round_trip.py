@@ -22,7 +22,7 @@ from tailrace.log.reader import LogReader
 from tailrace.model.change import POS, SEQ, row_schema
 from tailrace.model.exact import EXACT, padded, together
 from tailrace.model.lake_types import is_limited
-from tailrace.source.door import Claim
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
 
 ROWS = 80

@@ -22,7 +22,7 @@ from tailrace.errors import GapError
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings, SnapshotMode
-from tailrace.source.door import Claim
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
 
 T = TableId("public", "t")

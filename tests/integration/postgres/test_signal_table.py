@@ -16,7 +16,8 @@ from tailrace.connector.signals._channels import SignalTable
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
-from tailrace.source.door import Check, Claim
+from tailrace.source.door.tables import Check
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
 
 SIGNALS, ORDERS = TableId("ops", "signals"), TableId("public", "orders")

@@ -11,7 +11,7 @@ import pytest
 from tailrace.errors import DefiniteError, GapError
 from tailrace.model.position import START
 from tailrace.model.table import TableId
-from tailrace.source.door import SourceTable
+from tailrace.source.door.values import SourceTable
 from tailrace.source.kinds import load, path_of, source_of
 from tailrace.source.postgres.server.lsn import Lsn
 from tailrace.source.postgres.source import PostgresSource

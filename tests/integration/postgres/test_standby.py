@@ -14,7 +14,7 @@ from tests.standby import Pair, pair_of
 from tailrace.errors import GapError, MovedError
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
-from tailrace.source.door import Claim, Problem
+from tailrace.source.door.values import Claim, Problem
 from tailrace.source.postgres.source import PostgresSource
 from tailrace.source.postgres.stream.slot import find_slot
 

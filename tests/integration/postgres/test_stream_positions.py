@@ -13,8 +13,8 @@ from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
-from tailrace.source.door import Claim
-from tailrace.source.offsets import Counted
+from tailrace.source.door.offsets import Counted
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
 
 T = TableId("public", "t")

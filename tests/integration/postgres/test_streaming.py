@@ -22,7 +22,7 @@ from tests.postgres import wait_until
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogOptions
 from tailrace.model.kind import Kind
-from tailrace.source.door import Claim
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
 
 SOON = "?options=-c%20logical_decoding_work_mem%3D64kB"

@@ -16,7 +16,8 @@ from tests.postgres import wait_until
 
 from tailrace.errors import TransientError
 from tailrace.model.table import TableId
-from tailrace.source.door import Problem, Source
+from tailrace.source.door.source import Source
+from tailrace.source.door.values import Problem
 from tailrace.source.postgres.server import lock_waits
 from tailrace.source.postgres.source import PostgresSource
 

@@ -22,7 +22,7 @@ from tests.integration.postgres.reading import described, read
 from tests.postgres import wait_until
 
 from tailrace.log.reader import LogReader
-from tailrace.source.door import WindowPoint
+from tailrace.source.door.rows import WindowPoint
 from tailrace.source.postgres.rows.views import unseen
 from tailrace.source.postgres.source import PostgresSource
 

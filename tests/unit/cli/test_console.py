@@ -11,7 +11,7 @@ from rich.table import Table
 from tailrace.cli.console import PlainConsole, fitting, print_table
 from tailrace.cli.doctor import render
 from tailrace.cli.query import _print_table
-from tailrace.source.door import Check
+from tailrace.source.door.tables import Check
 
 LONG = "select pg_drop_replication_slot('tailrace_" + "shop_" * 40 + "355ac0de');"
 

@@ -22,7 +22,8 @@ from tailrace.log.write.writer import LogWriter
 from tailrace.model.change import BEFORE, COMMIT_TS, OP, ORDINAL, PREFIX, SEQ, UNCHANGED, change_schema
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
-from tailrace.source.door import Claim, Source
+from tailrace.source.door.source import Source
+from tailrace.source.door.values import Claim
 
 SCRIPTED: type[Source] = ScriptedSource
 ORDERS = "shop.orders"

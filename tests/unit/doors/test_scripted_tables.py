@@ -19,8 +19,8 @@ from tailrace.log.write.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.source import kinds
-from tailrace.source.control import CaptureControl
-from tailrace.source.door import Source
+from tailrace.source.door.control import CaptureControl
+from tailrace.source.door.source import Source
 
 SCRIPTED: type[Source] = ScriptedSource
 ORDERS = "shop.orders"

@@ -17,7 +17,7 @@ from tests.postgres import wait_until
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
-from tailrace.source.door import SnapshotPoint
+from tailrace.source.door.rows import SnapshotPoint
 
 ORDERS = "shop.orders"
 TABLE = TableId("shop", "orders")

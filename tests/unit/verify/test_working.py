@@ -18,7 +18,7 @@ from tailrace.engine.spark.errors import SessionError
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
 from tailrace.settings import TaskSizes
-from tailrace.source.door import SourceTable
+from tailrace.source.door.values import SourceTable
 from tailrace.verify._judged import Judged
 from tailrace.verify._sides import Sides
 from tailrace.verify._working import Work

@@ -12,7 +12,8 @@ from tailrace.model.copy_progress import TableProgress
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Problem, Source
+from tailrace.source.door.source import Database
+from tailrace.source.door.values import Problem
 
 CANCEL_SECONDS = 10.0
 
@@ -23,7 +24,7 @@ class RunningCopy:
     def __init__(
         self,
         parts: LakeParts,
-        source: Source,
+        source: Database,
         settings: ConnectorSettings,
         tables: Mapping[TableId, TableRecord],
         head_seq: int,

@@ -27,7 +27,9 @@ from tailrace.model.copy_progress import TableProgress
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord
 from tailrace.model.text_key import text_keyed
-from tailrace.source.door import Chunk, Problem, SnapshotPoint, Source, SourceTable
+from tailrace.source.door.rows import Rows, SnapshotPoint
+from tailrace.source.door.source import Database
+from tailrace.source.door.values import Chunk, Problem, SourceTable
 
 ATTEMPTS = 5
 PAUSE_SECONDS = 0.5
@@ -45,7 +47,7 @@ class CancelledError(TransientError):
 class SnapshotPlan:
     """What to copy and how."""
 
-    source: Source
+    source: Database
     open_table: Callable[[TableId], LakeTable]
     tables: Mapping[TableId, TableRecord]
     """What is known of each: the number of this copy of it, and what of its key is to be text."""
@@ -243,7 +245,7 @@ def _is_everyones(error: BaseException) -> bool:
     return isinstance(error, EngineError)
 
 
-def _read(source: Source, point: SnapshotPoint, schema: TableSchema, write: WritePart, chunk: Chunk) -> Part:
+def _read(source: Rows, point: SnapshotPoint, schema: TableSchema, write: WritePart, chunk: Chunk) -> Part:
     """In a task: rows become a file where they are read."""
     return write(source.read_chunk(point, chunk, schema))
 
@@ -253,7 +255,7 @@ class OnlyChunk:
     """A small table, as work for a task."""
 
     table: str
-    source: Source
+    source: Rows
     point: SnapshotPoint
     chunks: Sequence[Chunk]
     schema: TableSchema

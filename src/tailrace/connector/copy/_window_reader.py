@@ -24,17 +24,9 @@ from tailrace.model.key_rows import KeyRows
 from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.text_key import TextKey, text_keyed
-from tailrace.source.door import (
-    Chunk,
-    Claim,
-    Cursor,
-    Definition,
-    Source,
-    SourceTable,
-    Waiting,
-    WindowPoint,
-    wait_in_silence,
-)
+from tailrace.source.door.rows import Cursor, Rows, WindowPoint
+from tailrace.source.door.source import Source
+from tailrace.source.door.values import Chunk, Claim, Definition, SourceTable, Waiting, wait_in_silence
 
 GROUP_SECONDS = 2.0
 """How long a state of the source is held, about."""
@@ -279,7 +271,7 @@ def rows_next(rows: int, seconds: float, width: float, chunk_bytes: int, rows_mi
     return max(1, least, min(most, int(rows * factor)))
 
 
-def _staged(source: Source, point: WindowPoint, piece_bytes: int, task: _Task) -> list[Staged]:
+def _staged(source: Rows, point: WindowPoint, piece_bytes: int, task: _Task) -> list[Staged]:
     """What goes wrong is the table's: a disk that is full is worth another try, the unforeseen is not."""
     table = str(task.table)
     try:

@@ -22,7 +22,10 @@ from tailrace.model.exact import is_ours
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.text_key import text_keyed
-from tailrace.source.door import Claim, Cursor, Definition, Source, SourceTable, View, Waiting, WindowPoint
+from tailrace.source.door.codec import Codec
+from tailrace.source.door.rows import Cursor, Rows, WindowPoint
+from tailrace.source.door.source import Database
+from tailrace.source.door.values import Claim, Definition, SourceTable, View, Waiting
 
 PORTION = 100_000
 """Transactions that are looked at together."""
@@ -33,7 +36,7 @@ class Beginning:
     """What it takes."""
 
     parts: LakeParts
-    source: Source
+    source: Database
     claim: Claim
 
     def stored(self, table: TableId) -> LakeTable:
@@ -76,11 +79,11 @@ def _resumed(beginning: Beginning, reader: LogReader, table: TableId, version: T
     stamp = version.stamp
     assert stamp is not None
     assert stamp.seq is not None
-    require_same_history(beginning.parts.source, reader, table, stamp)
+    require_same_history(beginning.parts.codec, reader, table, stamp)
     if stamp.seq > reader.head.seq:
         raise ResyncError.of(table, f"it is at transaction {stamp.seq}, but the log ends at {reader.head.seq}")
     if stamp.seq < reader.oldest_seq - 1:
-        text = beginning.source.format(stamp.position)
+        text = beginning.parts.codec.format(stamp.position)
         raise ResyncError.of(table, f"the log no longer has what follows {text}")
     known = beginning.parts.home.tables.load()[table]
     found = _growing(beginning, table, version, Growth.from_json(stamp.growth), known.definition)
@@ -110,7 +113,7 @@ def begin(
         }
     await_log(point.position)
     upto = reader.seq_at(point.position.ordinal)
-    missed = unseen(source, reader, point.view, (reader.oldest_seq - 1, upto))
+    missed = unseen(beginning.parts.codec, reader, point.view, (reader.oldest_seq - 1, upto))
     seq = int(missed.min()) - 1 if len(missed) else upto
     begun: dict[TableId, GrowingTable | TailraceError] = {}
     for table, last in lasts.items():
@@ -167,7 +170,7 @@ def _kept(beginning: Beginning, schema: TableSchema, start: Start) -> int | None
 
 
 def _last_key(
-    source: Source, point: WindowPoint, start: Start, found: Callable[[], SourceTable]
+    source: Rows, point: WindowPoint, start: Start, found: Callable[[], SourceTable]
 ) -> Cursor | TailraceError | None:
     try:
         table = found()
@@ -186,9 +189,9 @@ def _growing(
         table=table,
         relation=stamp.relation,
         stored=beginning.stored(table),
-        decode=beginning.parts.source.decode,
-        why_copy=beginning.parts.source.why_copy,
-        why_part=beginning.parts.source.why_part,
+        decode=beginning.parts.codec.decode,
+        why_copy=beginning.parts.codec.why_copy,
+        why_part=beginning.parts.codec.why_part,
         seq=stamp.seq,
         standing=named(version.number, stamp),
         durable=None,
@@ -200,11 +203,11 @@ def _growing(
     )
 
 
-def unseen(source: Source, reader: LogReader, view: View, between: tuple[int, int]) -> np.ndarray:
+def unseen(codec: type[Codec], reader: LogReader, view: View, between: tuple[int, int]) -> np.ndarray:
     """The transactions after < seq <= upto (`between`) that a view does not show."""
     after, upto = between
     found = [np.empty(0, np.int64)]
     for begin_ in range(after, upto, PORTION):
         transactions = reader.transactions(begin_, min(upto, begin_ + PORTION))
-        found.append(transactions.column("seq").to_numpy()[source.unseen(view, transactions)])
+        found.append(transactions.column("seq").to_numpy()[codec.unseen(view, transactions)])
     return np.concatenate(found)

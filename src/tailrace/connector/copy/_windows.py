@@ -44,7 +44,8 @@ from tailrace.log.reader import LogReader
 from tailrace.model.copy_progress import TableProgress
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Claim, Problem, Source, View
+from tailrace.source.door.source import Source
+from tailrace.source.door.values import Claim, Problem, View
 
 CANCEL_SECONDS = 10.0
 PAUSED_SECONDS = 1.0
@@ -59,7 +60,6 @@ class WindowCopy:
         self, parts: LakeParts, source: Source, claim: Claim, settings: ConnectorSettings, publisher: Publisher
     ) -> None:
         self._parts = parts
-        self._source = source
         self._adding = Adding(publisher)
         self._beginning = Beginning(parts, source, claim)
         sizes = WindowSizes(settings.readers_max, settings.sizes.window_bytes, settings.window_rows)
@@ -277,7 +277,7 @@ class WindowCopy:
 
     def _settle(self, reader: LogReader) -> int:
         """No new table needs what every later state shows. Returns the log's last transaction."""
-        view = self._source.view()
+        view = self._beginning.source.view()
         upto = reader.refresh().seq
         self._settled = Unseen(self._unseen(reader, view, upto), is_exact=True).settled(upto)
         return upto
@@ -397,4 +397,4 @@ class WindowCopy:
 
     def _unseen(self, reader: LogReader, view: View, upto: int) -> np.ndarray:
         after = self._settled if self._settled is not None else reader.oldest_seq - 1
-        return unseen(self._source, reader, view, (after, upto))
+        return unseen(self._parts.codec, reader, view, (after, upto))

@@ -35,7 +35,8 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableRecord, TableState
 from tailrace.model.text_key import text_keyed
 from tailrace.settings import ConnectorSettings, SnapshotMode
-from tailrace.source.door import Claim, Problem, Source
+from tailrace.source.door.source import Source
+from tailrace.source.door.values import Claim, Problem
 
 RETRY_SECONDS = 2.0
 RETRY_SECONDS_MAX = 60.0
@@ -116,7 +117,7 @@ class Copies:
             with source.window() as point:
                 source.last_key(point, found[table], order)
                 for chunk in source.key_chunks(point, found[table], (None, None), 1, 1, order):
-                    chosen = chunk if condition is None else source.filtered(chunk, condition)
+                    chosen = chunk if condition is None else self._how.parts.codec.filtered(chunk, condition)
                     list(source.read_chunk(point, chosen, text_keyed(found[table].schema, self._book[table].text_key)))
         except DefiniteError as error:
             return error.message
@@ -248,7 +249,7 @@ class Copies:
         if record.definition is not None and self._condition(table) is not None:
             # Rows that stay are as this definition has them.
             return replace(record, state=state)
-        definition = self._how.source.renewed(schema.definition) if schema and schema.definition else None
+        definition = self._how.parts.codec.renewed(schema.definition) if schema and schema.definition else None
         return replace(record, state=state, definition=definition, lacks_rows=self._lacks_rows(table))
 
     def _lacks_rows(self, table: TableId) -> bool:
@@ -293,7 +294,7 @@ class Copies:
         is_last = self._windows is None and self._at_once is None
         if self._untold and (is_last or time.monotonic() >= self._tell_due):
             at = max(self._untold.values())
-            text = self._how.source.format(at) if at.ordinal else None
+            text = self._how.parts.codec.format(at) if at.ordinal else None
             self._tell(events.TablesLanded(list(self._untold), text))
             self._untold.clear()
             self._tell_due = time.monotonic() + TELL_SECONDS

@@ -10,7 +10,7 @@ from typing import Any
 from tailrace.model.copy_progress import TableProgress
 from tailrace.model.key_rows import KeyRows, from_text, to_text, with_more
 from tailrace.model.table import TableId
-from tailrace.source.door import Cursor
+from tailrace.source.door.rows import Cursor
 
 AGAIN_ROWS_MAX = 1000
 """So many rows are read again together: their keys are listed in a query."""

@@ -17,7 +17,8 @@ from tailrace.log.reader import LogReader
 from tailrace.model.copy_progress import TableProgress
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
-from tailrace.source.door import Cursor, Problem
+from tailrace.source.door.rows import Cursor
+from tailrace.source.door.values import Problem
 
 RETRY_SECONDS = 1.0
 RETRY_SECONDS_MAX = 30.0

@@ -14,7 +14,7 @@ from typing import Any
 
 from tailrace.offsets.difference import Difference
 from tailrace.offsets.layout import Fault, Wire
-from tailrace.source.offsets import Counted, Served
+from tailrace.source.door.offsets import Counted, Served
 
 
 class Direction(StrEnum):

@@ -18,8 +18,8 @@ from tailrace.model.table_state import COPYING, TableState
 from tailrace.offsets import attributes
 from tailrace.offsets.attributes import Collection, emit_collections
 from tailrace.offsets.java import texts_to_hex
+from tailrace.source.door.offsets import LogEnd, OffsetWords
 from tailrace.source.kinds import source_class
-from tailrace.source.offsets import LogEnd, OffsetWords
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,10 @@ from tailrace.model.position import SourcePosition
 from tailrace.offsets.difference import diff
 from tailrace.offsets.layout import Fault, OffsetFaultsError
 from tailrace.offsets.wire import Entry, parse_entries, validate_body
-from tailrace.source.door import Source
-from tailrace.source.offsets import Counted, Served
+from tailrace.source.door.offsets import Counted, Served
+from tailrace.source.door.source import Source
+from tailrace.source.door.stream import Stream
+from tailrace.source.door.tables import Tables
 
 __all__ = [
     "Assessment",
@@ -162,7 +164,7 @@ def _undo(now: LakeOffset, who: str) -> OffsetEdit:
     return replace(_edit(now, EditKind.UNDO, who, last.before, effect, says), undoes=last.version)
 
 
-def _home(lake: str | Path, source: Source | None) -> LakeHome:
+def _home(lake: str | Path, source: Tables | None) -> LakeHome:
     home = LakeHome.find(Path(lake))
     if source is not None:
         home.require_identity(source.identify())
@@ -206,7 +208,7 @@ def _edit(now: LakeOffset, kind: EditKind, who: str, after: Any, effect: Effect,
     return OffsetEdit(now.version + 1, kind, who, time.time_ns() // 1000, now.entries(), after, effect, says=says)
 
 
-def _assess(now: LakeOffset, body: object, source: Source | None) -> Assessment:
+def _assess(now: LakeOffset, body: object, source: Stream | None) -> Assessment:
     layout, before = now.words.layout, now.entries()
     faults = validate_body(layout, body)
     entries = parse_entries(layout, body) if not faults else []
@@ -238,7 +240,7 @@ def _strangers(entries: list[Entry], server: str) -> list[Fault]:
     return []
 
 
-def _compared(now: LakeOffset, base: Assessment, target: int, source: Source | None) -> Assessment:
+def _compared(now: LakeOffset, base: Assessment, target: int, source: Stream | None) -> Assessment:
     """With what the source can send, and with what the lake has."""
     served = source.offsets().served(now.claim) if source is not None else None
     positions = {**base.positions, "edit": now.shown(target)}
@@ -254,7 +256,7 @@ def _compared(now: LakeOffset, base: Assessment, target: int, source: Source | N
     return replace(found, direction=direction, transactions=counted, tables=tables, says=says)
 
 
-def _direction(now: LakeOffset, target: int, source: Source | None) -> tuple[Direction, Counted | None, list[str]]:
+def _direction(now: LakeOffset, target: int, source: Stream | None) -> tuple[Direction, Counted | None, list[str]]:
     if target > now.log_end:
         counted = None
         if source is not None:

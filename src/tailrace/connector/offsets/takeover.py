@@ -28,8 +28,9 @@ from tailrace.offsets.connect import StoredOffset
 from tailrace.offsets.kinds import upgrade
 from tailrace.offsets.layout import OffsetFaultsError
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Source
-from tailrace.source.offsets import Adopted, LogEnd
+from tailrace.source.door.codec import Codec
+from tailrace.source.door.offsets import Adopted, LogEnd
+from tailrace.source.door.source import Source
 
 SLOT, PUBLICATION = "debezium", "dbz_publication"
 """What a Debezium connector uses that names no others."""
@@ -71,7 +72,8 @@ def source_arguments(lake: str | Path, options: Mapping[str, Any]) -> dict[str, 
 def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
     """What taking over would do. Changes nothing. A definite error where it cannot be done."""
     path = Path(lake)
-    offset, notes = _understood(stored, source)
+    codec = type(source)
+    offset, notes = _understood(stored, codec)
     is_new = LakeHome.is_new(path)
     home = LakeHome(path)
     home.require_identity(source.identify())
@@ -81,29 +83,27 @@ def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
         require_ready(source, ConnectorSettings(path))
     served = source.offsets().served(adopted.claim)
     assert served.oldest is not None
-    oldest, theirs = served.oldest.ordinal, _position(offset, source)
+    oldest, theirs = served.oldest.ordinal, _position(offset, codec)
     if theirs > served.newest.ordinal:
         raise DefiniteError(
-            f"the offset is {_shown(source, theirs)}, and the source's own log ends at "
-            f"{_shown(source, served.newest.ordinal)}: it is the offset of another server",
+            f"the offset is {_shown(codec, theirs)}, and the source's own log ends at "
+            f"{_shown(codec, served.newest.ordinal)}: it is the offset of another server",
             "check the file and the connection string",
         )
     if theirs < oldest:
-        notes.append(
-            f"the slot no longer has the changes between {_shown(source, theirs)} and {_shown(source, oldest)}"
-        )
+        notes.append(f"the slot no longer has the changes between {_shown(codec, theirs)} and {_shown(codec, oldest)}")
     if offset.get("snapshot") in ("INITIAL", "BLOCKING"):
         notes.append("its snapshot was under way: the stream begins where the slot does")
         theirs = oldest
     server = str(stored.partition.get("server") or next(iter(stored.partition.values())))
     begin = max(oldest, theirs if now is None else now.log_end)
-    effect = _effect(source, now, adopted, oldest, begin)
+    effect = _effect(codec, now, adopted, oldest, begin)
     copies = now.followed() if now is not None and effect.copy_again is not None else []
-    return Takeover(offset, server, _shown(source, begin), copies, is_new, notes, effect)
+    return Takeover(offset, server, _shown(codec, begin), copies, is_new, notes, effect)
 
 
-def _effect(source: Source, now: LakeOffset | None, adopted: Adopted, oldest: int, begin: int) -> Effect:
-    skip = source.offset_words.skip
+def _effect(codec: type[Codec], now: LakeOffset | None, adopted: Adopted, oldest: int, begin: int) -> Effect:
+    skip = codec.offset_words.skip
     if now is None:
         return Effect(skip(adopted.claim, SourcePosition(begin)), None, begin, by_windows=True)
     if oldest <= now.log_end and adopted.sends_alike:
@@ -134,7 +134,7 @@ def take_over(
 def _take_over(home: LakeHome, planned: Takeover, source: Source, who: str, format: str) -> OffsetEdit:
     edits = home.offsets.all()
     before = [] if planned.is_new else LakeOffset.of(home).entries()
-    after = [{"partition": {"server": planned.server}, "offset": _offset_after(planned, source, before)}]
+    after = [{"partition": {"server": planned.server}, "offset": _offset_after(planned, type(source), before)}]
     version = edits[-1].version + 1 if edits else 1
     edit = OffsetEdit(
         version, EditKind.IMPORT, who, time.time_ns() // 1000, before, after, planned.effect, planned.server
@@ -148,19 +148,19 @@ def _take_over(home: LakeHome, planned: Takeover, source: Source, who: str, form
     return edit
 
 
-def _offset_after(planned: Takeover, source: Source, before: list[dict[str, Any]]) -> dict[str, Any]:
+def _offset_after(planned: Takeover, codec: type[Codec], before: list[dict[str, Any]]) -> dict[str, Any]:
     """A lake that begins has the connector's offset; one that is there keeps its own, or begins again after a gap."""
     position = planned.effect.position
     if planned.is_new:
         return dict(planned.offset)
     if position is None and before:
         return dict(before[0]["offset"])
-    return source.offset_words.emit(LogEnd(position or 0, 0, 0, 0, is_copying=False))
+    return codec.offset_words.emit(LogEnd(position or 0, 0, 0, 0, is_copying=False))
 
 
-def _understood(stored: StoredOffset, source: Source) -> tuple[dict[str, Any], list[str]]:
+def _understood(stored: StoredOffset, codec: type[Codec]) -> tuple[dict[str, Any], list[str]]:
     """The offset as the newest version writes it. Fields that a later version may have added are passed over."""
-    layout = source.offset_words.layout
+    layout = codec.offset_words.layout
     faults = layout.check(stored.partition, stored.offset)
     unknown = {fault.field.removeprefix("offset.") for fault in faults if fault.rule == "known"}
     others = [fault for fault in faults if fault.rule != "known"]
@@ -170,9 +170,9 @@ def _understood(stored: StoredOffset, source: Source) -> tuple[dict[str, Any], l
     return upgrade(layout, offset), [f"{name} is not known and passed over" for name in sorted(unknown)]
 
 
-def _position(offset: Mapping[str, Any], source: Source) -> int:
-    return next(iter(source.offset_words.positions(offset).values()))
+def _position(offset: Mapping[str, Any], codec: type[Codec]) -> int:
+    return next(iter(codec.offset_words.positions(offset).values()))
 
 
-def _shown(source: Source, ordinal: int) -> str:
-    return source.format(SourcePosition(ordinal))
+def _shown(codec: type[Codec], ordinal: int) -> str:
+    return codec.format(SourcePosition(ordinal))

@@ -20,7 +20,7 @@ from tailrace.lake.records.offset_history import EditState, OffsetEdit
 from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
-from tailrace.source.door import Source
+from tailrace.source.door.source import Source
 
 
 def take_up(home: LakeHome, source: Source, book: TableBook, settings: ConnectorSettings) -> ConnectorSettings:

@@ -33,7 +33,8 @@ from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Definition, Source
+from tailrace.source.door.codec import Codec
+from tailrace.source.door.values import Definition
 
 CONSUMER = "lake"
 
@@ -47,7 +48,7 @@ class LakeParts:
     engine: Engine
     home: LakeHome
     format: LakeFormat
-    source: type[Source]
+    codec: type[Codec]
 
 
 class Listener(Protocol):
@@ -166,9 +167,9 @@ class Applier:
             table=table,
             relation=stamp.relation,
             stored=stored,
-            decode=self._parts.source.decode,
-            why_copy=self._parts.source.why_copy,
-            why_part=self._parts.source.why_part,
+            decode=self._parts.codec.decode,
+            why_copy=self._parts.codec.why_copy,
+            why_part=self._parts.codec.why_part,
             seq=last.seq if found and last else self._seq_of(reader, table, stamp, last, shown_seq),
             standing=named(version.number, stamp),
             durable=last.tables[str(table)].version if last else None,
@@ -309,10 +310,10 @@ class Applier:
         """
         vouched = last.seq if last and last.tables[str(table)].copy == stamp.copy else 0
         if stamp.seq is not None:
-            require_same_history(self._parts.source, reader, table, stamp)
+            require_same_history(self._parts.codec, reader, table, stamp)
             seq = max(stamp.seq, vouched)
         else:
-            seq = max(reader.seq_at(self._parts.source.shown_up_to(stamp.position)), vouched, shown_seq or 0)
+            seq = max(reader.seq_at(self._parts.codec.shown_up_to(stamp.position)), vouched, shown_seq or 0)
             if seq < reader.oldest_seq and reader.oldest_seq > 1 and not vouched and shown_seq is None:
                 # What was deleted may have followed the snapshot.
                 raise self._gap(table, stamp.position)
@@ -361,18 +362,18 @@ class Applier:
         return self.cut if self.cut and wanted(self.cut) else self._parts.home.cuts.newest(wanted)
 
     def _gap(self, table: TableId, position: SourcePosition) -> ResyncError:
-        text = self._parts.source.format(position)
+        text = self._parts.codec.format(position)
         return ResyncError.of(table, f"the log no longer has what follows {text}")
 
 
-def require_same_history(source: type[Source], reader: LogReader, table: TableId, stamp: Stamp) -> None:
+def require_same_history(codec: type[Codec], reader: LogReader, table: TableId, stamp: Stamp) -> None:
     """The transaction a table stands at must be the one the log has under that number."""
     seq = stamp.seq or 0
     if not reader.oldest_seq <= seq <= reader.head.seq:
         return
     logged = reader.position_of(seq)
     if logged > stamp.position:
-        at, found = source.format(stamp.position), source.format(logged)
+        at, found = codec.format(stamp.position), codec.format(logged)
         raise ResyncError.of(table, f"it is at {at}, where the log has {found}: it is another log")
 
 

@@ -25,7 +25,7 @@ from tailrace.model.following import typed_like
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.settings import TaskSizes
-from tailrace.source.door import Definition
+from tailrace.source.door.values import Definition
 
 RunRewrites = Callable[[list[Rewrite]], list[Any]]
 """Runs them in tasks."""

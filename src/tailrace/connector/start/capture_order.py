@@ -9,7 +9,7 @@ from tailrace.connector.start.capture_process import CaptureOrder
 from tailrace.lake.home import SourceRecord
 from tailrace.log.write.writer import LogOptions
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Source
+from tailrace.source.door.source import Source
 from tailrace.source.kinds import path_of
 
 

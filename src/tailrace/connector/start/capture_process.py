@@ -31,9 +31,10 @@ from typing import Any
 from tailrace.connector.start._forks import FORKS
 from tailrace.errors import DefiniteError, GapError, MovedError, TailraceError
 from tailrace.log.write.writer import LogOptions, LogWriter, give_memory_back
-from tailrace.source.control import CaptureControl
-from tailrace.source.door import Claim
-from tailrace.source.kinds import load
+from tailrace.source.door.control import CaptureControl
+from tailrace.source.door.source import Source
+from tailrace.source.door.values import Claim
+from tailrace.source.kinds import load, path_of
 
 RESTARTS_MAX = 5
 RESTARTS_SECONDS = 60
@@ -69,9 +70,9 @@ class Report:
     hint: str | None = None
 
 
-def prepare(source: str) -> None:
+def prepare(source: Source) -> None:
     """Have what a capture of this source needs loaded beside other work, so that it starts at once."""
-    FORKS.prepare(source.partition(":")[0])
+    FORKS.prepare(path_of(source).partition(":")[0])
 
 
 class CaptureProcess:

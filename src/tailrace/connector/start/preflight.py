@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tailrace.errors import PreflightError
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Check, Source
+from tailrace.source.door.tables import Check, Tables
 
 
-def require_ready(source: Source, settings: ConnectorSettings) -> None:
+def require_ready(source: Tables, settings: ConnectorSettings) -> None:
     """A definite error with everything that is wrong, unless only some tables are: those are left out, each with its
     reason, and the others are copied."""
     failed = [check for check in source.examine(settings.tables, settings.exclude) if check.ok is False]

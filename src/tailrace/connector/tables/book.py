@@ -13,7 +13,7 @@ from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import Ended, TableRecord, TableState
-from tailrace.source.door import Definition
+from tailrace.source.door.values import Definition
 
 
 class TableBook:

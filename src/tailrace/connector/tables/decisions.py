@@ -18,7 +18,7 @@ from tailrace.errors import DefiniteError, ResyncError, TailraceError, TextKeyEr
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import COPYING, TableRecord, TableState
 from tailrace.model.text_key import with_found
-from tailrace.source.door import Definition, Problem, SourceTable
+from tailrace.source.door.values import Definition, Problem, SourceTable
 
 Records = Mapping[TableId, TableRecord]
 

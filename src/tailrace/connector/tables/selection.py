@@ -11,15 +11,16 @@ from tailrace.lake.home import LakeHome
 from tailrace.lake.records.choices import Choice, is_chosen
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
-from tailrace.source.door import Problem, Source, SourceTable
+from tailrace.source.door.tables import Tables
+from tailrace.source.door.values import Problem, SourceTable
 
 
 class Chooser:
     """Chooses from a source's tables."""
 
-    def __init__(self, settings: ConnectorSettings, source: Source, home: LakeHome) -> None:
+    def __init__(self, settings: ConnectorSettings, source: Tables, home: LakeHome) -> None:
         self.settings = settings
-        self.source = source
+        self._source = source
         self._choices = home.choices
         self._folds_case = home.folds_case
         self.passed_over: DefiniteError | None = None
@@ -36,7 +37,7 @@ class Chooser:
         include, exclude = self.settings.tables, self.settings.exclude
         self.passed_over = None
         try:
-            told = self.source.tables(include, exclude)
+            told = self._source.tables(include, exclude)
         except DefiniteError as error:
             if not known:
                 raise
@@ -62,21 +63,21 @@ class Chooser:
         copied is among them, with its problem."""
         include, exclude = self.settings.tables, self.settings.exclude
         try:
-            told = self.source.tables(include, exclude, known)
+            told = self._source.tables(include, exclude, known)
         except DefiniteError:
             if starting:
                 raise
             told = []
         names = {each.table for each in told}
         others = [each for each in known if each not in names and _is_named(each, include, exclude)]
-        return [*told, *(self.source.describe(others).values() if others else ())]
+        return [*told, *(self._source.describe(others).values() if others else ())]
 
     def _taken(self, choices: Sequence[Choice], known: Collection[TableId]) -> list[SourceTable]:
         """What people have taken since, as far as it is there."""
         found: dict[TableId, SourceTable] = {}
         for pattern in [each.pattern for each in choices if each.is_taken]:
             try:
-                found |= {each.table: each for each in self.source.tables([pattern], [], known)}
+                found |= {each.table: each for each in self._source.tables([pattern], [], known)}
             except DefiniteError:
                 continue
         return list(found.values())

@@ -16,7 +16,9 @@ from tailrace.lake.records.clean_shutdown import Left
 from tailrace.model.position import START, SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.source.door import Claim, Prepared, SourceTable
+from tailrace.source.door.source import Source
+from tailrace.source.door.stream import Prepared
+from tailrace.source.door.values import Claim, SourceTable
 
 WAIT_SECONDS_MAX = 1.0
 WHOLE_SECONDS = 60.0
@@ -31,6 +33,7 @@ class TableLook:
 
     def __init__(
         self,
+        source: Source,
         chooser: Chooser,
         claim: Claim,
         book: TableBook,
@@ -39,7 +42,7 @@ class TableLook:
     ) -> None:
         self._chooser = chooser
         self._settings = chooser.settings
-        self._source = chooser.source
+        self._source = source
         self._claim = claim
         self._book = book
         self._tell = tell

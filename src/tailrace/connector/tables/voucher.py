@@ -27,7 +27,9 @@ from tailrace.errors import TransientError
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
-from tailrace.source.door import Source, View
+from tailrace.source.door.codec import Codec
+from tailrace.source.door.source import Database
+from tailrace.source.door.values import View
 
 TURN_SECONDS = 0.03
 IDLE_SECONDS_MAX = 0.1
@@ -78,10 +80,10 @@ class Vouching:
             # It may wait for a source that does not answer. What it would still say is true.
             self._thread.join(END_SECONDS_MAX)
 
-    def begin(self, source: Source, is_settled: bool, mark: str | None) -> None:
+    def begin(self, source: Database, codec: type[Codec], is_settled: bool, mark: str | None) -> None:
         """After a first look."""
         self.trust(is_settled, mark)
-        self._thread = threading.Thread(target=self._run, args=(source,), name="vouching", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(source, codec), name="vouching", daemon=True)
         self._thread.start()
 
     def trust(self, is_settled: bool, mark: str | None) -> None:
@@ -103,11 +105,11 @@ class Vouching:
                 # A full disk: readers go less far meanwhile.
                 self._home.vouched.store(upto)
 
-    def _run(self, source: Source) -> None:
+    def _run(self, source: Database, codec: type[Codec]) -> None:
         seconds, cost = TURN_SECONDS, RETRY_SECONDS
         while not self._ended.wait(seconds):
             try:
-                took = self._turn(source)
+                took = self._turn(source, codec)
             except TransientError:
                 seconds = RETRY_SECONDS
             except Exception as error:
@@ -121,7 +123,7 @@ class Vouching:
                 cost = min(took, cost * FORGET_FACTOR)
                 seconds = max(TURN_SECONDS, REST_FACTOR * cost)
 
-    def _turn(self, source: Source) -> float | None:
+    def _turn(self, source: Database, codec: type[Codec]) -> float | None:
         """How long it took to ask the source; None where there are no commits to ask it for."""
         trusted = self._trusted
         if self._reader is None and (self._home.log / "head").exists():
@@ -136,18 +138,18 @@ class Vouching:
         view, mark = source.view(), source.mark()
         took = time.monotonic() - begun
         if mark == trusted:
-            self._vouch(source, reader, after, trusted, view)
+            self._vouch(codec, reader, after, trusted, view)
         else:
             with self._lock:
                 self._wants_look = self._trusted == trusted
         return took
 
-    def _vouch(self, source: Source, reader: LogReader, after: int, trusted: str, view: View) -> None:
+    def _vouch(self, codec: type[Codec], reader: LogReader, after: int, trusted: str, view: View) -> None:
         """For what the view shows of the transactions that follow, as far as it shows all."""
         head = reader.head.seq
         for start in range(after, head, PORTION):
             rows = reader.transactions(start, min(head, start + PORTION))
-            hidden = np.flatnonzero(source.unseen(view, rows))
+            hidden = np.flatnonzero(codec.unseen(view, rows))
             shown = int(hidden[0]) if len(hidden) else rows.num_rows
             with self._lock:
                 if shown and self._trusted == trusted:

@@ -30,7 +30,7 @@ from tailrace.server.api.parts import GetSupervisor, Name
 from tailrace.server.api.who import Who
 from tailrace.server.errors import ConflictError, RequestError
 from tailrace.server.supervisor.supervisor import Supervisor
-from tailrace.source.door import Source
+from tailrace.source.door.source import Source
 from tailrace.source.kinds import source_of
 
 router = APIRouter(prefix="/connectors/{name}/offsets", tags=["offsets"])

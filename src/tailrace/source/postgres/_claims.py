@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from tailrace.errors import DefiniteError
-from tailrace.source.door import Claim
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres.catalog.publication import MAKE_PUBLICATION, require_publication
 from tailrace.source.postgres.catalog.signal_table import SignalTable
 from tailrace.source.postgres.rows.standby import is_standby

@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 
 from tailrace.errors import GapError
-from tailrace.source.door import Claim
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres._offsets import stream_end
 from tailrace.source.postgres.rows.standby import is_standby
 from tailrace.source.postgres.server.connection import connect, explained, session

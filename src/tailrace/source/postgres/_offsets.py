@@ -16,7 +16,7 @@ from tailrace.errors import DefiniteError
 from tailrace.model.position import SourcePosition
 from tailrace.offsets import postgres as layout
 from tailrace.offsets.layout import Wire
-from tailrace.source.offsets import Adopted, Counted, LogEnd, OffsetWords, Served
+from tailrace.source.door.offsets import Adopted, Counted, LogEnd, OffsetWords, Served
 from tailrace.source.postgres.catalog.publication import require_publication
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.server.connection import session

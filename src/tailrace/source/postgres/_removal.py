@@ -8,7 +8,8 @@ import secrets
 import psycopg
 
 from tailrace.errors import DefiniteError
-from tailrace.source.door import Claim, Leftovers
+from tailrace.source.door.stream import Leftovers
+from tailrace.source.door.values import Claim
 from tailrace.source.postgres.catalog.publication import drop_publication
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.rows.standby import is_standby

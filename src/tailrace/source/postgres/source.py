@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import psycopg
 import pyarrow as pa
@@ -22,23 +22,13 @@ from tailrace.log.write.writer import LogWriter
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.settings import Watermarking
-from tailrace.source.control import CaptureControl
-from tailrace.source.door import (
-    Check,
-    Claim,
-    Cursor,
-    Definition,
-    Leftovers,
-    Prepared,
-    SnapshotPoint,
-    Source,
-    SourceTable,
-    View,
-    Waiting,
-    WindowPoint,
-    wait_in_silence,
-)
-from tailrace.source.offsets import OffsetWords
+from tailrace.source.door.control import CaptureControl
+from tailrace.source.door.offsets import OffsetWords
+from tailrace.source.door.rows import Cursor, SnapshotPoint, WindowPoint
+from tailrace.source.door.source import Source
+from tailrace.source.door.stream import Leftovers, Prepared
+from tailrace.source.door.tables import Check
+from tailrace.source.door.values import Claim, Definition, SourceTable, View, Waiting, wait_in_silence
 from tailrace.source.postgres._claims import require_names, require_signals, require_usable
 from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
@@ -149,10 +139,10 @@ class PostgresSource(Source):
             "generated": self._generated,
         }
 
-    def watermarked(self, how: Watermarking) -> Source:
+    def watermarked(self, how: Watermarking) -> Self:
         return self if how is self._watermarking else type(self)(**{**self.arguments, "watermarks": how})
 
-    def claimed(self, claim: Claim) -> Source:
+    def claimed(self, claim: Claim) -> Self:
         if claim["owns_publication"] or self._publication is not None:
             return self
         found = type(self)(**{**self.arguments, "publication": claim["publication"]})

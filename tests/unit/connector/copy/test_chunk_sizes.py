@@ -15,7 +15,7 @@ from tailrace.connector.copy._window_reader import (
 )
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.settings import TaskSizes
-from tailrace.source.door import SourceTable
+from tailrace.source.door.values import SourceTable
 
 CHUNK_BYTES = TaskSizes().window_bytes
 SCHEMA = TableSchema(TableId("public", "t"), 1, (Column("id", "int", "integer"),), ("id",))

@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.connector.offsets._assessment import Direction, consequence, reach_faults, wanted_ordinal
 from tailrace.model.position import SourcePosition
-from tailrace.source.offsets import Counted, Served
+from tailrace.source.door.offsets import Counted, Served
 
 HERE = {"lsn_commit": 90, "lsn_proc": 100, "lsn": 100}
 

@@ -11,7 +11,7 @@ from tailrace.errors import DefiniteError, ResyncError, TextKeyError
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.model.text_key import TextKey
-from tailrace.source.door import Problem, SourceTable
+from tailrace.source.door.values import Problem, SourceTable
 
 T = TableId("public", "t")
 PROBLEM = Problem("table public.t has no primary key", "alter table …")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tailrace.connector.tables.selection import without_twins
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.source.door import SourceTable
+from tailrace.source.door.values import SourceTable
 
 
 def test_names_that_differ_only_in_case_are_refused_where_the_disk_takes_them_for_one() -> None:

@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.rows import class_row
 
 from tailrace.model.table import TableId
-from tailrace.source.door import Problem
+from tailrace.source.door.values import Problem
 from tailrace.source.postgres.catalog.tables import QUERIES, TableInfo, quoted
 
 

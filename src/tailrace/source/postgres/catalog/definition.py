@@ -150,7 +150,7 @@ class Definition:
 
 
 def is_same_shape(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Of two definitions as JSON; see `Source.is_same_shape`."""
+    """Of two definitions as JSON; see `Codec.is_same_shape`."""
     return Definition.from_json(old).shape == Definition.from_json(new).shape
 
 

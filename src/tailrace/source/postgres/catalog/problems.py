@@ -12,7 +12,7 @@ import psycopg
 
 from tailrace.model.change import PREFIX
 from tailrace.model.table import TableId
-from tailrace.source.door import Problem, SourceTable
+from tailrace.source.door.values import Problem, SourceTable
 from tailrace.source.postgres.catalog.access import Rights
 from tailrace.source.postgres.catalog.tables import Part, TableInfo, peeked, quoted, schema_of
 from tailrace.source.postgres.server.connection import UnreadableName

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
-from tailrace.source.door import Claim, Problem
+from tailrace.source.door.values import Claim, Problem
 from tailrace.source.postgres.catalog.access import Rights
 from tailrace.source.postgres.catalog.problems import problems
 from tailrace.source.postgres.catalog.tables import TableInfo, find_tables, quoted

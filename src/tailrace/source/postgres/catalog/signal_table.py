@@ -14,7 +14,7 @@ import psycopg
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
-from tailrace.source.door import Problem
+from tailrace.source.door.values import Problem
 from tailrace.source.postgres.catalog.access import Rights
 from tailrace.source.postgres.catalog.publication import find_publication, not_owned, unsent
 from tailrace.source.postgres.catalog.tables import TableInfo, append_only, find_tables, quoted, schema_of

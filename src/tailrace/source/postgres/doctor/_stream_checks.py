@@ -6,7 +6,7 @@ import psycopg
 from psycopg import sql
 
 from tailrace.errors import DefiniteError
-from tailrace.source.door import Check
+from tailrace.source.door.tables import Check
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.stream.protocol import StreamOptions, plugin_options
 from tailrace.source.postgres.stream.slot import FAILOVER_SINCE, find_slot, require_slot_name

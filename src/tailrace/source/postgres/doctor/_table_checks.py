@@ -15,7 +15,7 @@ from psycopg import sql
 
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
-from tailrace.source.door import Check
+from tailrace.source.door.tables import Check
 from tailrace.source.postgres.catalog.access import Rights, hidden_rows
 from tailrace.source.postgres.catalog.problems import problems
 from tailrace.source.postgres.catalog.publication import require_publication, use_publication

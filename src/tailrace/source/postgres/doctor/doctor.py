@@ -14,7 +14,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from tailrace.errors import DefiniteError
-from tailrace.source.door import Check
+from tailrace.source.door.tables import Check
 from tailrace.source.postgres.catalog.access import Rights
 from tailrace.source.postgres.catalog.chosen_columns import as_text, require_columns
 from tailrace.source.postgres.catalog.publication_filters import as_sent, sent_by

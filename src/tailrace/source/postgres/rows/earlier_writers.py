@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import psycopg
 
-from tailrace.source.door import Problem, Waiting
+from tailrace.source.door.values import Problem, Waiting
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.server.connection import KeptConnection
 

@@ -24,7 +24,8 @@ from psycopg import sql
 
 from tailrace.errors import DefiniteError, ResyncError
 from tailrace.model.table import TableId, TableSchema
-from tailrace.source.door import Cursor, SourceTable
+from tailrace.source.door.rows import Cursor
+from tailrace.source.door.values import SourceTable
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.rows.chunks import identifier, look_in
 
@@ -218,7 +219,7 @@ def last_key(conn: psycopg.Connection, order: KeyOrder) -> Cursor | None:
 def plan(
     conn: psycopg.Connection, order: KeyOrder, between: tuple[Cursor | None, Cursor | None], rows: int, count: int
 ) -> list[KeyChunk]:
-    """See `Source.key_chunks`."""
+    """See `Rows.key_chunks`."""
     look_in(conn, order.namespaces)
     if order.has_index and count <= STEPS_MAX:
         found, is_through = _stepped(conn, order, between, rows, count)

@@ -17,7 +17,8 @@ from contextlib import contextmanager
 import psycopg
 
 from tailrace.errors import TransientError
-from tailrace.source.door import SnapshotPoint, Waiting
+from tailrace.source.door.rows import SnapshotPoint
+from tailrace.source.door.values import Waiting
 from tailrace.source.postgres.rows import views
 from tailrace.source.postgres.rows.watermarks import READ_ONLY
 from tailrace.source.postgres.server.history import History

@@ -28,7 +28,8 @@ import psycopg
 import pyarrow as pa
 
 from tailrace.errors import TransientError
-from tailrace.source.door import View, Waiting, WindowPoint
+from tailrace.source.door.rows import WindowPoint
+from tailrace.source.door.values import View, Waiting
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.rows.watermarks import READ_ONLY, Watermarks
 from tailrace.source.postgres.server.connection import connect, explained
@@ -73,7 +74,7 @@ def widened(xids: np.ndarray[Any, Any], near: int) -> np.ndarray[Any, np.dtype[n
 def window(
     dsn: str, waiting: Waiting, watermarks: Watermarks = READ_ONLY, history: History = FIRST
 ) -> Iterator[WindowPoint]:
-    """See `Source.window`."""
+    """See `Rows.window`."""
     with explained(dsn), closing(connect(dsn)) as conn:
         with watermarks.around(conn):
             before = read_view(conn)

@@ -28,7 +28,7 @@ from psycopg import sql
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.settings import Watermarking
-from tailrace.source.door import Problem
+from tailrace.source.door.values import Problem
 from tailrace.source.postgres.catalog.signal_table import SignalTable
 from tailrace.source.postgres.catalog.tables import quoted
 from tailrace.source.postgres.named_sql import load

@@ -18,7 +18,7 @@ from typing import Any
 
 from tailrace.errors import DefiniteError
 from tailrace.model.position import SourcePosition
-from tailrace.source.door import Claim, View
+from tailrace.source.door.values import Claim, View
 from tailrace.source.postgres.server.lsn import HISTORIES_MAX, HISTORY_BITS, Lsn
 
 

@@ -16,7 +16,7 @@ from psycopg import pq, sql
 
 from tailrace.errors import TailraceError, TransientError
 from tailrace.model.table import TableId
-from tailrace.source.door import Problem, Waiting
+from tailrace.source.door.values import Problem, Waiting
 from tailrace.source.postgres.catalog.tables import quoted
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.server.connection import KeptConnection

@@ -22,7 +22,7 @@ from tailrace.errors import DefiniteError, GapError, MovedError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.log.write.writer import LogBlockedError, LogHeldError, LogWriter
 from tailrace.model.kind import Kind
-from tailrace.source.control import CaptureControl
+from tailrace.source.door.control import CaptureControl
 from tailrace.source.postgres.catalog.publication import find_publication
 from tailrace.source.postgres.rows.standby import is_standby
 from tailrace.source.postgres.server.connection import connect, connect_for_names, explained, take_text_as_it_is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from tailrace.source.control import CaptureControl
+from tailrace.source.door.control import CaptureControl
 from tailrace.source.postgres.stream._inbox import Inbox, Messages
 
 

@@ -36,7 +36,7 @@ class OffsetWords:
     positions: Callable[[Wire], dict[str, int]]
     """The ordinals that a valid offset names, by field, the one that counts first."""
     skip: Callable[[Mapping[str, Any], SourcePosition | None], Mapping[str, Any]]
-    """The claim with which `Source.capture` takes nothing that committed before a position, also if the log ends
+    """The claim with which `Stream.capture` takes nothing that committed before a position, also if the log ends
     earlier; for None, the claim with which it takes everything after the log's end."""
 
 
@@ -72,13 +72,13 @@ class Adopted:
 
     claim: Mapping[str, Any]
     leave: Mapping[str, Any] | None
-    """What the lake had before and no longer needs; `Source.drop` removes it."""
+    """What the lake had before and no longer needs; `Stream.drop` removes it."""
     sends_alike: bool
     """Its changes are sent as those of the claim before were."""
 
 
 class SourceOffsets(Protocol):
-    """Of one source. Claims are the source's own words, as in `Source`."""
+    """Of one source. Claims are the source's own words, as in `Stream`."""
 
     def served(self, claim: Mapping[str, Any]) -> Served:
         """Changes nothing."""
