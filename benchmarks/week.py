@@ -47,7 +47,7 @@ from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.settings import ConnectorSettings, TaskSizes
-from tailrace.source.kinds import source_class
+from tailrace.source.kinds import codec_of
 
 TABLE = TableId("public", "orders")
 SCHEMA = TableSchema(TABLE, 1, (Column("id", "bigint", "bigint", 1), Column("note", "string", "text", 2)), ("id",))
@@ -161,14 +161,14 @@ class Week:
         self._version = version
         named = CutTable(version, 1, seq)
         self.home.cuts.append(PublishedCut(seq, SourcePosition(seq), {str(TABLE): named}, time.time_ns() // 1000))
-        source = source_class("postgres")
+        codec = codec_of("postgres")
         self._live = LiveTable(
             table=TABLE,
             relation=1,
             stored=self._table,
-            decode=source.decode,
-            why_copy=source.why_copy,
-            why_part=source.why_part,
+            decode=codec.decode,
+            why_copy=codec.why_copy,
+            why_part=codec.why_part,
             seq=seq,
             standing=named,
             durable=version,

@@ -9,7 +9,7 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.model.table_state import COPYING
-from tailrace.source.kinds import source_class
+from tailrace.source.kinds import codec_of
 
 
 def has_published(lake: Path) -> bool:
@@ -29,7 +29,7 @@ def stopped_text(lake: Path, *, is_prepared: bool) -> str:
         told = "interrupted: nothing is published yet; the same command continues the copy"
     else:
         head_seq = LogReader(home.log).head.seq if has_log else cut.seq
-        told = f"stopped: published up to {source_class(record.kind).format(cut.position)}{_left(home, cut, head_seq)}"
+        told = f"stopped: published up to {codec_of(record.kind).format(cut.position)}{_left(home, cut, head_seq)}"
     return f"{told}. {kept_text(lake)}"
 
 

@@ -23,7 +23,7 @@ from tailrace.model.table_state import Ended, TableRecord, TableState
 from tailrace.read._engine import Engine, Frame
 from tailrace.read._layers import layers
 from tailrace.read._vouched import Reading, is_same, refusal
-from tailrace.source.kinds import source_class
+from tailrace.source.kinds import codec_of
 
 
 class CutTables(Mapping[str, Frame]):
@@ -44,7 +44,7 @@ class CutTables(Mapping[str, Frame]):
         assert record is not None
         self._engine, self._home, self._reader, self._base, self._seq = engine, home, reader, base, seq
         self._is_vouched = is_vouched
-        self._codec = source_class(record.kind)
+        self._codec = codec_of(record.kind)
         self._format = format_named(record.format)
         self._records = {str(table): (table, each) for table, each in home.tables.load().items()}
         self._opened: dict[str, Frame] = {}

@@ -30,7 +30,7 @@ from tailrace.read._points import Point, last_move, newest_base, parse_point, wa
 from tailrace.read._tables import CutTables
 from tailrace.read.names import TableNames
 from tailrace.source.door.codec import Codec
-from tailrace.source.kinds import source_class
+from tailrace.source.kinds import codec_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -181,7 +181,7 @@ def _opened(lake: str | Path) -> tuple[LakeHome, LogReader, type[Codec]]:
     assert record is not None
     if not home.log.is_dir():
         raise DefiniteError(f"{lake} has no log yet", "run tailrace sync first")
-    return home, LogReader(home.log), source_class(record.kind)
+    return home, LogReader(home.log), codec_of(record.kind)
 
 
 def _with_other_writers(home: LakeHome, base: PublishedCut) -> PublishedCut:
@@ -224,7 +224,7 @@ def _assemble(
 ) -> Cut[Frame]:
     record = home.source()
     assert record is not None
-    codec = source_class(record.kind)
+    codec = codec_of(record.kind)
     if seq > base.seq and base.seq + 1 < reader.oldest_seq:
         start = codec.format(base.position)
         raise DefiniteError(f"the log no longer has the changes after {start}", "ask for a published cut")

@@ -35,7 +35,7 @@ from tailrace.model.change import PREFIX, change_schema
 from tailrace.model.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, is_ours, padded
 from tailrace.model.following import typed_like
 from tailrace.model.table import TableId, TableSchema
-from tailrace.source.kinds import source_class
+from tailrace.source.kinds import codec_of
 
 OPTIONS = {
     "path": "the lake, or its log",
@@ -131,7 +131,7 @@ class TailraceDataSource(DataSource):
 
 
 def _shape(reader: LogReader, table: TableId, relation: int | None = None) -> TableShape | None:
-    decode = source_class(reader.identity["source"]).decode
+    decode = codec_of(reader.identity["source"]).decode
     found = shape_of(reader.schemas(), table, (0, reader.head.position), decode, relation)
     return None if found is None else without_key(found)
 

@@ -7,9 +7,13 @@ from importlib import import_module
 from typing import Any
 
 from tailrace.errors import DefiniteError
+from tailrace.source.door.codec import Codec
 from tailrace.source.door.source import Source
 
-_KINDS = {"postgres": "tailrace.source.postgres.source:PostgresSource"}
+_POSTGRES = "tailrace.source.postgres.source:PostgresSource"
+_KINDS = {"postgres": _POSTGRES}
+_CODECS = {_POSTGRES: "tailrace.source.postgres.codec:PostgresCodec"}
+"""Codecs that can be loaded without the rest of their source. The class of any other source is its codec."""
 _PRELOADS = ("tailrace.source.postgres.rows.copy_text:load_compiled",)
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _SCHEMES = {"postgresql": "postgres", "postgres": "postgres"}
@@ -30,21 +34,24 @@ def preload() -> None:
     for kind in _KINDS:
         source_class(kind)
     for path in _PRELOADS:
-        module, _, name = path.partition(":")
-        getattr(import_module(module), name)()
+        _named(path)()
 
 
 def source_class(kind: str) -> type[Source]:
-    """The class of a kind. Needs no connection: decodes, parses and formats."""
-    if kind not in _KINDS:
-        raise DefiniteError(f"unknown kind of source {kind!r}", f"known are {', '.join(sorted(_KINDS))}")
-    return load(_KINDS[kind])
+    """The class of a kind."""
+    return load(_path(kind))
+
+
+def codec_of(kind: str) -> type[Codec]:
+    """What decodes, parses and formats for a kind. Postgres's loads no driver."""
+    path = _path(kind)
+    codec: type[Codec] = _named(_CODECS.get(path, path))
+    return codec
 
 
 def load(path: str) -> type[Source]:
     """The class at `module:Class`."""
-    module, _, name = path.partition(":")
-    loaded: type[Source] = getattr(import_module(module), name)
+    loaded: type[Source] = _named(path)
     return loaded
 
 
@@ -65,3 +72,14 @@ def source_of(dsn: str, **options: Any) -> Source:
         )
     source: Source = source_class(kind)(dsn=dsn, **options)  # type: ignore[call-arg]
     return source
+
+
+def _path(kind: str) -> str:
+    if kind not in _KINDS:
+        raise DefiniteError(f"unknown kind of source {kind!r}", f"known are {', '.join(sorted(_KINDS))}")
+    return _KINDS[kind]
+
+
+def _named(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)

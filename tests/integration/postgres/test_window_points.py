@@ -23,7 +23,7 @@ from tests.postgres import wait_until
 
 from tailrace.log.reader import LogReader
 from tailrace.source.door.rows import WindowPoint
-from tailrace.source.postgres.rows.views import unseen
+from tailrace.source.postgres.rows.visibility import unseen
 from tailrace.source.postgres.source import PostgresSource
 
 

@@ -20,7 +20,7 @@ from tailrace.lake.growing_states import fitting
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, change_schema, row_schema
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.door.values import View
-from tailrace.source.postgres.rows.views import unseen
+from tailrace.source.postgres.rows.visibility import unseen
 
 COLUMNS = (Column("id", "int", "integer"), Column("small", "string", "text"), Column("big", "string", "text"))
 SCHEMA = TableSchema(TableId("public", "t"), 1, COLUMNS, ("id",))

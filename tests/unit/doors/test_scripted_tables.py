@@ -145,7 +145,7 @@ def test_a_source_and_its_chunks_can_be_made_again_in_another_process(script: Sc
 
 def test_a_position_is_read_as_it_is_written() -> None:
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
-    scripted = kinds.source_class("scripted")
+    scripted = kinds.codec_of("scripted")
     assert scripted.format(SourcePosition(120, 7, b"gtid:1-12")) == "@120"
     assert scripted.parse("@120") == SourcePosition(120)
     with pytest.raises(ValueError, match="looks like @120"):

@@ -19,7 +19,7 @@ from tailrace.offsets import attributes
 from tailrace.offsets.attributes import Collection, emit_collections
 from tailrace.offsets.java import texts_to_hex
 from tailrace.source.door.offsets import LogEnd, OffsetWords
-from tailrace.source.kinds import source_class
+from tailrace.source.kinds import codec_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LakeOffset:
 
     @property
     def words(self) -> OffsetWords:
-        return source_class(self.record.kind).offset_words
+        return codec_of(self.record.kind).offset_words
 
     @property
     def version(self) -> int:
@@ -105,7 +105,7 @@ class LakeOffset:
         return self.reader.head.seq - self.reader.seq_at(ordinal - 1)
 
     def shown(self, ordinal: int) -> str:
-        return source_class(self.record.kind).format(SourcePosition(ordinal))
+        return codec_of(self.record.kind).format(SourcePosition(ordinal))
 
     def tables(self, *states: TableState) -> list[str]:
         return sorted(str(t) for t, record in self.home.tables.load().items() if record.state in states)

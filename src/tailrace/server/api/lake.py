@@ -19,7 +19,7 @@ from tailrace.server.errors import ConflictError, NotFoundError
 from tailrace.server.hints import in_properties
 from tailrace.server.queries.answer import Query as Asked
 from tailrace.server.queries.queries import SQL_CHARACTERS_MAX
-from tailrace.source.kinds import source_class
+from tailrace.source.kinds import codec_of
 
 router = APIRouter(tags=["lake"])
 Table = Annotated[str, Path(description="A table's name: `namespace.name`, or `name` where only one has it.")]
@@ -199,7 +199,7 @@ def _cut(home: LakeHome, cut: PublishedCut) -> CutInfo:
     assert record is not None
     return CutInfo(
         seq=cut.seq,
-        position=source_class(record.kind).format(cut.position),
+        position=codec_of(record.kind).format(cut.position),
         committed=_time(cut.position.time_us),
         published=_time(cut.published_us),
         tables={name: each.version for name, each in cut.tables.items()},

@@ -181,7 +181,7 @@ def main() -> None:
     TableNames([], Dialect.DUCKDB).read("select 1")
     formats.format_named(formats.DEFAULT)
     for kind in kinds.known():
-        kinds.source_class(kind)
+        kinds.codec_of(kind)
     gc.collect()
     gc.freeze()
     forks = Forks(control)

@@ -14,9 +14,7 @@ import psycopg
 
 from tailrace.errors import DefiniteError
 from tailrace.model.position import SourcePosition
-from tailrace.offsets import postgres as layout
-from tailrace.offsets.layout import Wire
-from tailrace.source.door.offsets import Adopted, Counted, LogEnd, OffsetWords, Served
+from tailrace.source.door.offsets import Adopted, Counted, Served
 from tailrace.source.postgres.catalog.publication import require_publication
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.server.connection import session
@@ -28,28 +26,6 @@ from tailrace.source.postgres.values.messages import parse_commit
 
 QUERIES = load("stream/slot.sql")
 CHANGES_COUNTED_MAX = 100_000
-_POSITIONS = ("lsn_commit", "lsn_proc", "lsn")
-
-
-def emit(end: LogEnd) -> dict[str, Any]:
-    found: dict[str, Any] = {"lsn": end.ordinal, "lsn_proc": end.ordinal}
-    if end.commit_end_ordinal:
-        found |= {"lsn_commit": end.commit_end_ordinal, "txId": end.xid, "ts_usec": end.time_us}
-    if end.is_copying:
-        found |= {"snapshot": "INITIAL", "last_snapshot_record": False, "snapshot_completed": False}
-    return found
-
-
-def positions(offset: Wire) -> dict[str, int]:
-    return {name: offset[name] for name in _POSITIONS if offset.get(name)}
-
-
-def skip(claim: Mapping[str, Any], to: SourcePosition | None) -> Mapping[str, Any]:
-    kept = {name: value for name, value in claim.items() if name != "skip_to"}
-    return kept if to is None else {**kept, "skip_to": to.ordinal}
-
-
-WORDS = OffsetWords(layout.LAYOUT, emit, positions, skip)
 
 
 def stream_end(claim: Mapping[str, Any], log_end: int) -> Lsn:

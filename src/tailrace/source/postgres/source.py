@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import psycopg
 import pyarrow as pa
@@ -23,7 +23,6 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.settings import Watermarking
 from tailrace.source.door.control import CaptureControl
-from tailrace.source.door.offsets import OffsetWords
 from tailrace.source.door.rows import Cursor, SnapshotPoint, WindowPoint
 from tailrace.source.door.source import Source
 from tailrace.source.door.stream import Leftovers, Prepared
@@ -31,12 +30,12 @@ from tailrace.source.door.tables import Check
 from tailrace.source.door.values import Claim, Definition, SourceTable, View, Waiting, wait_in_silence
 from tailrace.source.postgres._claims import require_names, require_signals, require_usable
 from tailrace.source.postgres._continuity import continued, restart
-from tailrace.source.postgres._offsets import WORDS, PostgresOffsets
+from tailrace.source.postgres._offsets import PostgresOffsets
 from tailrace.source.postgres._removal import INSERTS, drop, leftovers, new_name
 from tailrace.source.postgres.catalog import mark
 from tailrace.source.postgres.catalog.chosen_columns import as_text, require_columns
 from tailrace.source.postgres.catalog.definition import Definition as DefinitionOf
-from tailrace.source.postgres.catalog.definition import dated_state, is_same_shape, read_chosen, renewed, types_of
+from tailrace.source.postgres.catalog.definition_reader import dated_state, read_chosen, types_of
 from tailrace.source.postgres.catalog.problems import source_tables
 from tailrace.source.postgres.catalog.publication import Kind, publications, publish, sent_tables
 from tailrace.source.postgres.catalog.publication_filters import Sent, as_sent, sent_by
@@ -49,7 +48,7 @@ from tailrace.source.postgres.catalog.tables import (
     measured,
     schema_of,
 )
-from tailrace.source.postgres.catalog.verdict import why_copy, why_part
+from tailrace.source.postgres.codec import PostgresCodec
 from tailrace.source.postgres.doctor import doctor
 from tailrace.source.postgres.rows import chunks as rows_chunks
 from tailrace.source.postgres.rows import earlier_writers, key_ranges, views
@@ -60,9 +59,7 @@ from tailrace.source.postgres.server.connection import IdleConnections, KeptConn
 from tailrace.source.postgres.server.history import FIRST, History
 from tailrace.source.postgres.server.identity import Identity, reached_soon, require_streaming, wal_position
 from tailrace.source.postgres.server.lock_waits import Waiter
-from tailrace.source.postgres.server.lsn import Lsn
 from tailrace.source.postgres.stream import capture
-from tailrace.source.postgres.stream.gap import is_gap
 from tailrace.source.postgres.stream.protocol import StreamOptions
 from tailrace.source.postgres.stream.slot import (
     create_slot,
@@ -71,13 +68,12 @@ from tailrace.source.postgres.stream.slot import (
     find_ready_slot,
     require_slot,
 )
-from tailrace.source.postgres.values import row_changes
 
 LOCK_SECONDS = 3.0
 """How long a window waits for a table that is locked."""
 
 
-class PostgresSource(Source):
+class PostgresSource(PostgresCodec, Source):
     """One database of a Postgres server.
 
     `slot` and `publication` are those a person names, to be used and left alone; without them the source makes its own.
@@ -87,12 +83,6 @@ class PostgresSource(Source):
     a pattern gives its whole name. Windows write their `watermarks` to it, if any. `stream` has fields of
     `StreamOptions`. With `generated`, our own publication sends stored generated columns, too.
     """
-
-    kind: ClassVar[str] = "postgres"
-    offset_words: ClassVar[OffsetWords] = WORDS
-    is_gap = staticmethod(is_gap)
-    is_same_shape = staticmethod(is_same_shape)
-    unseen = staticmethod(views.unseen)
 
     def __init__(  # noqa: PLR0913, PLR0917  each is an option
         self,
@@ -210,18 +200,6 @@ class PostgresSource(Source):
         # Updates of a table of which only inserts are sent show in the server's statistics alone.
         return None if self._append_only else self._kept.ask(mark.catalog_mark)
 
-    @staticmethod
-    def renewed(definition: Definition) -> Definition:
-        return renewed(DefinitionOf.from_json(definition)).to_json()
-
-    @staticmethod
-    def why_copy(old: Definition, new: Definition) -> str | None:
-        return why_copy(DefinitionOf.from_json(old), DefinitionOf.from_json(new))
-
-    @staticmethod
-    def why_part(old: Definition, now: Definition, part: TableSchema) -> str | None:
-        return why_part(DefinitionOf.from_json(old), DefinitionOf.from_json(now), part)
-
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
         with session(self._dsn) as conn, one_state(conn):
             return set(tables) - sent_tables(conn, claim, self._found(conn, tables))
@@ -293,19 +271,6 @@ class PostgresSource(Source):
         except TransientError:
             return None
 
-    @staticmethod
-    def parse(text: str) -> SourcePosition:
-        return SourcePosition(Lsn.parse(text))
-
-    @staticmethod
-    def format(position: SourcePosition) -> str:
-        return str(Lsn(position.ordinal))
-
-    @staticmethod
-    def shown_up_to(position: SourcePosition) -> int:
-        """A slot's exported snapshot shows exactly the commits whose record lies before its LSN."""
-        return position.ordinal - 1
-
     @contextmanager
     def snapshot(self, waiting: Waiting = wait_in_silence) -> Iterator[SnapshotPoint]:
         if self._kept.ask(is_standby):
@@ -353,18 +318,10 @@ class PostgresSource(Source):
         with session(self._dsn) as conn:
             return key_ranges.of_keys(key_ranges.key_order(conn, table), keys, table.schema)
 
-    @staticmethod
-    def filtered(chunk: Any, condition: str) -> Any:
-        return replace(chunk, condition=condition)
-
     def read_chunk(self, point: SnapshotPoint, chunk: rows_chunks.Chunk, schema: TableSchema) -> Iterator[Any]:
         # A state for seconds is not held for a lock that may take hours. One that is held for hours is worth waiting.
         seconds = LOCK_SECONDS if isinstance(point, WindowPoint) else None
         return rows_chunks.read(self._idle, point.token, chunk, schema, seconds)
-
-    @staticmethod
-    def decode(records: Any, schema: TableSchema) -> Any:
-        return row_changes.decode(records, schema)
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         with session(self._dsn) as conn:

@@ -22,7 +22,7 @@ from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.settings import ConnectorSettings, TaskSizes
-from tailrace.source.kinds import source_class
+from tailrace.source.kinds import codec_of
 
 
 def test_a_publish_is_followed_by_three_times_as_long_for_others_unless_the_log_is_ahead() -> None:
@@ -82,14 +82,14 @@ def new_table(home: LakeHome, table: TableId) -> LiveTable:
     stored = DeltaFormat().table(home.table_path(table))
     draft = stored.copy(schema, Stamp(SourcePosition(0), 7, 1, None))
     version = draft.commit([draft.write(pa.table({"id": pa.array([1], pa.int32())}).to_batches())])
-    source = source_class("postgres")
+    codec = codec_of("postgres")
     return LiveTable(
         table=table,
         relation=7,
         stored=stored,
-        decode=source.decode,
-        why_copy=source.why_copy,
-        why_part=source.why_part,
+        decode=codec.decode,
+        why_copy=codec.why_copy,
+        why_part=codec.why_part,
         seq=0,
         standing=CutTable(version, 1, 0),
         durable=version,

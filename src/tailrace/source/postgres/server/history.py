@@ -21,6 +21,9 @@ from tailrace.model.position import SourcePosition
 from tailrace.source.door.values import Claim, View
 from tailrace.source.postgres.server.lsn import HISTORIES_MAX, HISTORY_BITS, Lsn
 
+GAP_DETAIL = b"gap"
+"""The detail of a commit that stands for changes that were lost."""
+
 
 @dataclass(frozen=True)
 class History:

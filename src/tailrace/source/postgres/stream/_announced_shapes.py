@@ -15,7 +15,8 @@ import psycopg
 
 from tailrace.model.column_names import distinct
 from tailrace.model.table import TableSchema
-from tailrace.source.postgres.catalog.definition import Definition, dated_state, read_columns, read_made
+from tailrace.source.postgres.catalog.definition import Definition
+from tailrace.source.postgres.catalog.definition_reader import dated_state, read_columns, read_made
 from tailrace.source.postgres.catalog.publication_filters import read_sent
 from tailrace.source.postgres.catalog.tables import declared_types, identity_keys, primary_key, schema_from_relation
 from tailrace.source.postgres.catalog.verdict import UNCLEAR, may_have_made, numbers_of

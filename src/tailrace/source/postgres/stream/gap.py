@@ -23,15 +23,8 @@ from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
 from tailrace.model.position import SourcePosition
 from tailrace.source.postgres.rows.views import read_view
-from tailrace.source.postgres.server.history import History
+from tailrace.source.postgres.server.history import GAP_DETAIL, History
 from tailrace.source.postgres.server.lsn import Lsn
-
-DETAIL = b"gap"
-
-
-def is_gap(position: SourcePosition) -> bool:
-    """Whether a commit stands for changes that were lost."""
-    return position.detail == DETAIL
 
 
 def append_gap(writer: LogWriter, conn: psycopg.Connection, history: History, begin: Lsn) -> None:
@@ -39,7 +32,7 @@ def append_gap(writer: LogWriter, conn: psycopg.Connection, history: History, be
     ordinal = max(history.ordinal(begin - 1), writer.head.ordinal + 1)
     # Every state from now on shows it: a transaction that has ended.
     xid = (read_view(conn).get("xmin", 4) - 1) & 0xFFFFFFFF
-    commit = Commit(SourcePosition(ordinal, time.time_ns() // 1000, DETAIL), ordinal + 1)
+    commit = Commit(SourcePosition(ordinal, time.time_ns() // 1000, GAP_DETAIL), ordinal + 1)
     rows = [(ordinal, xid, 0, Kind.BEGIN, 0, b""), (ordinal, xid, 0, Kind.COMMIT, 0, commit.to_bytes())]
     columns = [pa.array(values, each.type) for values, each in zip(zip(*rows, strict=True), RECORD, strict=True)]
     writer.append(pa.RecordBatch.from_arrays(columns, schema=RECORD))

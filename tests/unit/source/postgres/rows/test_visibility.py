@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.source.postgres.rows.views import unseen
+from tailrace.source.postgres.rows.visibility import unseen
 
 DISTANCE_MAX = 2**31 - 1
 """Further apart than this no two transactions can be that a server knows."""
