@@ -1,29 +1,27 @@
 """A source that plays a script: a second implementation of the door, small enough to read at one sitting.
 
-Its positions are no LSNs (every tenth number, shown as `@120`, with a GTID-like detail), its payloads are JSON, and its
-snapshots need no connection, because any state of the script can be computed from its lines. See `script` for how a
-test writes one.
+Its snapshots need no connection, because any state of the script can be computed from its lines. `scripted_codec` says
+what its records and positions are. See `script` for how a test writes one.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from tests.doors import feed
 from tests.doors.history import History, Line, Row, append, read_lines
 from tests.doors.scripted_capture import ScriptedCapture
 from tests.doors.scripted_chunks import CursorRange, KeyList, KeyRange, values_of
-from tests.doors.scripted_offsets import WORDS, ScriptedOffsets
+from tests.doors.scripted_codec import ScriptedCodec
+from tests.doors.scripted_offsets import ScriptedOffsets
 
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.log.write.writer import LogWriter
@@ -31,21 +29,17 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId, TableSchema
 from tailrace.settings import Watermarking
 from tailrace.source.door.control import CaptureControl
-from tailrace.source.door.offsets import OffsetWords
 from tailrace.source.door.rows import Cursor, SnapshotPoint, WindowPoint
+from tailrace.source.door.source import Source
 from tailrace.source.door.stream import Leftovers, Prepared
 from tailrace.source.door.tables import Check
 from tailrace.source.door.values import Claim, Definition, Problem, SourceTable, View, Waiting, wait_in_silence
 
 BATCH_ROWS = 1000
-_TEXT = re.compile(r"@(\d+)")
 
 
-class ScriptedSource:
+class ScriptedSource(ScriptedCodec):
     """Implements `Source`. Keeps nothing in memory: every call reads the script. `adopt` is another's claim."""
-
-    kind: ClassVar[str] = "scripted"
-    offset_words: ClassVar[OffsetWords] = WORDS
 
     def __init__(self, script: str, adopt: str | None = None) -> None:
         self._path, self._adopt = Path(script), adopt
@@ -61,6 +55,9 @@ class ScriptedSource:
 
     def claimed(self, claim: Claim) -> ScriptedSource:
         return self
+
+    def reserved(self) -> frozenset[str]:
+        return frozenset()
 
     def identify(self) -> Mapping[str, str]:
         if not self._path.parent.is_dir():
@@ -102,31 +99,18 @@ class ScriptedSource:
         tables = [(schema, schema.definition) for schema in history.tables.values()]
         return repr((tables, history.claims, {name: sorted(sent) for name, sent in history.sent.items()}))
 
-    @staticmethod
-    def renewed(definition: Definition) -> Definition:
-        return definition
-
-    @staticmethod
-    def why_copy(old: Definition, new: Definition) -> str | None:
-        """Everything can be followed but another type, another key and what the script calls a rewrite."""
-        if new["version"] <= old["version"]:
-            return None
-        types = dict(old["types"])
-        for number, type_ in new["types"]:
-            if types.get(number, type_) != type_:
-                return f"column {number} was {types[number]} and is now {type_}"
-        return "it was rewritten" if (old["rewrites"], old["key"]) != (new["rewrites"], new["key"]) else None
-
-    is_same_shape = staticmethod(lambda old, new: old["version"] == new["version"])
-    is_gap = staticmethod(lambda _: False)
-    why_part = staticmethod(lambda *_: None)
-
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
         sent = self._history().sent.get(claim["name"], set())
         return {table for table in tables if str(table) not in sent}
 
     def prepare(
-        self, claim: Claim, tables: Sequence[TableId], resume: SourcePosition | None, *_: Waiting, **others: bool
+        self,
+        claim: Claim,
+        tables: Sequence[TableId],
+        resume: SourcePosition | None,
+        waiting: Waiting = wait_in_silence,
+        *,
+        keeps_others: bool = False,
     ) -> Prepared:
         """It never ceases to send a table."""
         name = claim["name"]
@@ -188,21 +172,6 @@ class ScriptedSource:
     def lag_bytes(self, ordinal: int) -> int | None:
         return None
 
-    @staticmethod
-    def parse(text: str) -> SourcePosition:
-        match = _TEXT.fullmatch(text)
-        if match is None:
-            raise ValueError(f"{text!r} is no position: it looks like @120")
-        return SourcePosition(int(match[1]))
-
-    @staticmethod
-    def format(position: SourcePosition) -> str:
-        return f"@{position.ordinal}"
-
-    @staticmethod
-    def shown_up_to(position: SourcePosition) -> int:
-        return position.ordinal
-
     @contextmanager
     def snapshot(self, waiting: Waiting = wait_in_silence) -> Iterator[SnapshotPoint]:
         position = self.now()
@@ -233,10 +202,6 @@ class ScriptedSource:
     def view(self) -> View:
         return {"ordinal": self.now().ordinal}
 
-    @staticmethod
-    def unseen(view: View, transactions: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        return np.asarray(transactions.column("commit_ordinal").to_numpy() > view["ordinal"])
-
     def last_key(self, point: SnapshotPoint, table: SourceTable, order: Sequence[str] = ()) -> Cursor | None:
         cursors = self._cursors(point, table, CursorRange(table.table, _order(table, order)))
         return cursors[-1] if cursors else None
@@ -265,11 +230,6 @@ class ScriptedSource:
         columns = [keys.column(name).to_pylist() for name in table.schema.key]
         return KeyList(table.table, frozenset(zip(*columns, strict=True)))
 
-    @staticmethod
-    def filtered(chunk: Any, condition: str) -> Any:
-        """A condition is written `column = JSON`."""
-        return replace(chunk, condition=condition)
-
     def read_chunk(self, point: SnapshotPoint, chunk: Any, schema: TableSchema) -> Iterator[pa.RecordBatch]:
         rows = [row for row in self._rows(point, schema) if chunk.holds(row, schema) and _satisfies(row, chunk)]
         for start in range(0, len(rows), BATCH_ROWS):
@@ -292,10 +252,6 @@ class ScriptedSource:
         rows.sort(key=lambda row: values_of(row, chunk.order, table.schema))
         return [[json.dumps(row[name]) for name in chunk.order] for row in rows]
 
-    @staticmethod
-    def decode(records: Any, schema: TableSchema) -> pa.RecordBatch:
-        return feed.decode(records, schema)
-
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:
         problems = [table.problem for table in self.tables(include, exclude) if table.problem]
         return [
@@ -308,6 +264,10 @@ class ScriptedSource:
 
     def _transactions(self) -> list[int]:
         return [line["ordinal"] for line in read_lines(self._path)[0] if line.get("steps")]
+
+
+FITS: type[Source] = ScriptedSource
+"""It has no base class that says so: mypy finds out whether the door is whole."""
 
 
 def _matches(pattern: str, name: str) -> bool:
