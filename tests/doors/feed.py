@@ -100,7 +100,7 @@ class Feed:
 
 
 def decode(records: Any, schema: TableSchema) -> pa.RecordBatch:
-    """See `Source.decode`."""
+    """See `Codec.decode`."""
     payloads = [json.loads(payload) for payload in records.column("payload").to_pylist()]
     before = [payload.get("before") for payload in payloads]
     after = [payload.get("row") for payload in payloads]

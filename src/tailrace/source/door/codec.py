@@ -49,37 +49,37 @@ class Codec(Protocol):
     @staticmethod
     def is_gap(position: SourcePosition) -> bool:
         """Whether a transaction that committed there stands for changes that the source has lost: what committed
-        between it and the transaction before is in no log. Pure."""
+        between it and the transaction before is in no log."""
         return False
 
     @staticmethod
     def unseen(view: View, transactions: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """For each of some transactions of the log's index, whether the view does not show it. Pure."""
+        """For each of some transactions of the log's index, whether the view does not show it."""
         ...
 
     @staticmethod
     def renewed(definition: Definition) -> Definition:
         """The same, for a copy that is begun now. `define` tells the shape of a copy that is there, whose columns may
-        have lake types that are chosen no more. Pure."""
+        have lake types that are chosen no more."""
         return definition
 
     @staticmethod
     def why_copy(old: Definition, new: Definition) -> str | None:
         """Why a copy made under `old`, with all changes since, may differ from a table that `new` is the definition
-        of; None if it cannot. For a person. An older `new` says nothing. Pure."""
+        of; None if it cannot. For a person. An older `new` says nothing."""
         ...
 
     @staticmethod
     def why_part(old: Definition, now: Definition, part: TableSchema) -> str | None:
         """Why rows that came from a part of a table may not be the table's any more: `now`, which was read after they
         were committed, does not have that part. None if it does, or if `old` is younger than what told of it. For a
-        person. Pure."""
+        person."""
         return None
 
     @staticmethod
     def is_same_shape(old: Definition, new: Definition) -> bool:
         """Whether the table had the same columns, of the same names and types, from one definition to the other; none
-        was there for a moment only. Pure."""
+        was there for a moment only."""
         ...
 
     @staticmethod
