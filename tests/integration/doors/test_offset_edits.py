@@ -235,7 +235,7 @@ def test_an_edit_that_has_skipped_something_cannot_be_undone_and_says_why(shop: 
         editor.undo(shop.lake, "ann")
 
 
-APPLY = "offsets.apply(lake, {body}, 'ann', source)"
+APPLY = "editor.apply(lake, {body}, 'ann', source)"
 SYNC = "connector_of(settings, source).start(); import threading; threading.Event().wait(60)"
 
 
@@ -245,7 +245,7 @@ def die(shop: Shop, failpoint: str, what: str) -> None:
 from pathlib import Path
 from tests.doors.scripted import ScriptedSource
 from tests.running import connector_of
-from tailrace.connector import offsets, takeover
+from tailrace.connector.offsets import editor, takeover
 from tailrace.lake import formats
 from tailrace.offsets.connect import StoredOffset
 from tailrace.settings import ConnectorSettings
