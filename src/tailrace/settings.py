@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tailrace.model.backoff import Backoff
+
 
 @dataclass(frozen=True)
 class SparkSettings:
@@ -39,6 +41,20 @@ class TaskSizes:
     """Chunks of a window that are smaller than this together are reconciled in one piece, and become one file."""
     compare_bytes: int = 64 << 20
     """Of a table's rows, as its source says, that one task compares."""
+
+
+MINUTE, HALF_MINUTE = Backoff(1.0, 60.0), Backoff(1.0, 30.0)
+"""From one second to as long as the name says."""
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How long a run waits before it tries a table again that failed for a passing reason."""
+
+    publish: Backoff = MINUTE
+    """Of a table whose changes could not be published."""
+    window: Backoff = HALF_MINUTE
+    """Of a growing table whose next rows could not be read."""
 
 
 class SnapshotMode(StrEnum):
@@ -113,6 +129,7 @@ class ConnectorSettings:
     signals of the source stay in the log for them."""
     spark: SparkSettings = LOCAL_SPARK
     sizes: TaskSizes = TaskSizes()
+    retries: Retries = Retries()
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ import time
 from dataclasses import dataclass
 
 from tailrace.errors import TransientError
+from tailrace.model.backoff import Backoff
 
-RETRY_SECONDS = 1.0
-RETRY_SECONDS_MAX = 60.0
 PATIENCE_SECONDS = 60.0
 """So long cuts wait for a table."""
 
@@ -38,8 +37,7 @@ class Trouble:
         return time.monotonic() >= self.since + PATIENCE_SECONDS
 
 
-def after_failure(error: TransientError, before: Trouble | None) -> Trouble:
+def after_failure(error: TransientError, before: Trouble | None, backoff: Backoff) -> Trouble:
     """The trouble that one more failure makes."""
     now, attempts = time.monotonic(), before.attempts + 1 if before else 1
-    rest = min(RETRY_SECONDS * 2.0 ** min(attempts - 1, 30), RETRY_SECONDS_MAX)
-    return Trouble(error, before.since if before else now, now + rest, attempts)
+    return Trouble(error, before.since if before else now, now + backoff.seconds(attempts), attempts)

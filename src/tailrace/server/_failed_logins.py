@@ -6,7 +6,9 @@ import logging
 import time
 from collections.abc import Callable
 
-PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.25, 4.0
+from tailrace.model.backoff import Backoff
+
+BACKOFF = Backoff(0.25, 4.0)
 FORGET_SECONDS = 300.0
 PEERS_MAX = 1000
 
@@ -30,4 +32,4 @@ class FailedLogins:
             del self._known[next(iter(self._known))]
         if count & (count - 1) == 0:
             logger.warning("failed login", extra={"peer": peer, "failures": count})
-        return min(PAUSE_SECONDS * 2.0 ** min(count - 1, 10), PAUSE_SECONDS_MAX)
+        return BACKOFF.seconds(count)

@@ -13,13 +13,14 @@ from tests.postgres import wait_until
 from tests.running import Running, running, sync_once
 
 import tailrace
-from tailrace.connector.copy import _window_reader, read_ahead
+from tailrace.connector.copy import _window_reader
 from tailrace.connector.signals.sender import lake_signals
 from tailrace.lake.home import LakeHome
+from tailrace.model.backoff import Backoff
 from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings, SnapshotMode, TaskSizes
+from tailrace.settings import ConnectorSettings, Retries, SnapshotMode, TaskSizes
 from tailrace.source import kinds
 
 ORDERS, TABLE = "shop.orders", TableId("shop", "orders")
@@ -53,6 +54,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettin
         snapshot_mode=SnapshotMode.INCREMENTAL,
         window_rows=CHUNK_ROWS,
         readers_max=1,
+        retries=Retries(window=Backoff(0.01, 30.0)),
     )
 
 
@@ -154,9 +156,8 @@ def staged(lake: Path) -> list[Path]:
 
 
 def test_a_disk_that_is_full_while_rows_are_read_holds_the_copy_up_for_a_while(
-    script: Script, source: DisturbedSource, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+    script: Script, source: DisturbedSource, settings: ConnectorSettings
 ) -> None:
-    monkeypatch.setattr(read_ahead, "RETRY_SECONDS", 0.01)
     found: list[list[Path]] = []
 
     def disturb(table: TableId, what: str, number: int) -> None:
@@ -188,10 +189,9 @@ def test_what_is_wrong_with_the_rows_of_one_table_stops_that_table_alone(
 
 
 def test_much_that_is_committed_while_rows_are_read_is_waited_for_and_no_error(
-    script: Script, source: DisturbedSource, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+    script: Script, source: DisturbedSource, settings: ConnectorSettings
 ) -> None:
     """However often."""
-    monkeypatch.setattr(read_ahead, "RETRY_SECONDS", 0.01)
 
     def disturb(table: TableId, what: str, number: int) -> None:
         if what == "read" and number % 2 == 0 and number <= 20:

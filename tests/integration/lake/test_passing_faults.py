@@ -20,18 +20,19 @@ import tailrace
 from tailrace.connector import trouble
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.lake.home import LakeHome
+from tailrace.model.backoff import Backoff
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, Retries
 from tailrace.source import kinds
 
 ORDERS, LINES = "shop.orders", "shop.lines"
+OFTEN = Retries(publish=Backoff(0.1, 0.1))
 
 
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
-    monkeypatch.setattr(trouble, "RETRY_SECONDS_MAX", 0.1)
     monkeypatch.setattr(trouble, "PATIENCE_SECONDS", 0.5)
     script = Script(tmp_path / "shop.jsonl")
     for table in (ORDERS, LINES):
@@ -108,7 +109,7 @@ def test_a_passing_fault_of_one_table_s_disk_holds_up_that_table_alone_and_heals
     with ExitStack() as stack:
         if fault is full_disk:
             stack.enter_context(mounted(orders))
-        run = stack.enter_context(running(ConnectorSettings(lake, publish_every_seconds=0.05), source))
+        run = stack.enter_context(running(ConnectorSettings(lake, publish_every_seconds=0.05, retries=OFTEN), source))
         run.wait_for_log()
         before = set(orders.glob("*.parquet"))
         with fault(orders):
@@ -152,7 +153,10 @@ def test_a_start_on_a_full_disk_waits_and_continues_by_itself_and_prints_nothing
         # As after a kill: all tables are looked at again, and that is written down.
         (lake / "_tailrace" / "left.json").unlink()
         (lake / "_tailrace" / "tailrace.log").unlink()
-        with full_disk(lake), running(ConnectorSettings(lake, publish_every_seconds=0.05), source) as run:
+        with (
+            full_disk(lake),
+            running(ConnectorSettings(lake, publish_every_seconds=0.05, retries=OFTEN), source) as run,
+        ):
             run.wait_for(lambda: "no space left on device" in str(run.connector.status().trouble))
             script.transaction([Update(ORDERS, (1,), {"note": "second"})])
             (lake / "filler").unlink()

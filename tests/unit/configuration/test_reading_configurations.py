@@ -19,6 +19,7 @@ SHOP = {"name": "shop", "lake.path": "lake"} | SERVER
 
 NOT_FOR_A_FILE = {
     "sizes",
+    "retries",
     "is_guest",
     "once",
     "batch_bytes_max",

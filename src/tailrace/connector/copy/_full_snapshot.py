@@ -23,6 +23,7 @@ from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import Draft, LakeTable, Part, TableVersion, WritePart
 from tailrace.lake.stamp import Stamp
+from tailrace.model.backoff import Backoff
 from tailrace.model.copy_progress import TableProgress
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord
@@ -32,7 +33,7 @@ from tailrace.source.door.source import Database
 from tailrace.source.door.values import Chunk, Problem, SourceTable
 
 ATTEMPTS = 5
-PAUSE_SECONDS = 0.5
+BACKOFF = Backoff(1.0, 8.0)
 SMALL_TABLES_MAX = 64
 """Tables of one chunk that are copied by one job: what a crash or an error of Spark's sets back."""
 
@@ -93,7 +94,7 @@ class FullSnapshot:
             except TransientError as error:
                 self.waits_for = None
                 # A table was rewritten meanwhile, or the connection broke: what has landed stays.
-                if attempt == ATTEMPTS or self._cancelled.wait(PAUSE_SECONDS * 2**attempt):
+                if attempt == ATTEMPTS or self._cancelled.wait(BACKOFF.seconds(attempt)):
                     raise
                 logger.warning("snapshot tried again", extra={"reason": error.message, "attempt": attempt})
 

@@ -26,8 +26,6 @@ from tailrace.connector.copy._window_start import Beginning, Begun, Start, begin
 from tailrace.connector.copy.growth import Growth
 from tailrace.connector.copy.read_ahead import (
     PATIENCE_SECONDS,
-    RETRY_SECONDS,
-    RETRY_SECONDS_MAX,
     GivenUpError,
     ReadGroup,
     ReadTable,
@@ -41,6 +39,7 @@ from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import TableVersion
 from tailrace.log.reader import LogReader
+from tailrace.model.backoff import Backoff
 from tailrace.model.copy_progress import TableProgress
 from tailrace.model.table import TableId
 from tailrace.settings import ConnectorSettings
@@ -49,6 +48,7 @@ from tailrace.source.door.values import Claim, Problem, View
 
 CANCEL_SECONDS = 10.0
 PAUSED_SECONDS = 1.0
+BACKOFF = Backoff(2.0, 30.0)
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class WindowCopy:
         self._beginning = Beginning(parts, source, claim)
         sizes = WindowSizes(settings.readers_max, settings.sizes.window_bytes, settings.window_rows)
         self._windows = WindowReader(source, claim, parts.engine, parts.home.windows, sizes)
-        self._once = settings.once
+        self._once, self._retries = settings.once, settings.retries
         self._lock = threading.Lock()
         self._new: dict[TableId, Start] = {}
         self._fresh: set[TableId] = set()
@@ -175,7 +175,7 @@ class WindowCopy:
                 if isinstance(error, GivenUpError) or (self._once and time.monotonic() - since > PATIENCE_SECONDS):
                     self.error = error
                     return
-                seconds = min(RETRY_SECONDS * 2**failures, RETRY_SECONDS_MAX)
+                seconds = BACKOFF.seconds(failures)
                 self.trouble = TransientError(f"{error.message}; trying again in {seconds:.0f} s", error.hint)
                 logger.warning("windows tried again", extra={"reason": error.message})
                 self._stopping.wait(seconds)
@@ -314,7 +314,7 @@ class WindowCopy:
     def _rest(self, each: ReadTable, error: TransientError) -> None:
         logger.warning("window read again", extra={"table": str(each.grown.table), "reason": error.message})
         with self._lock:
-            each.rest(error)
+            each.rest(error, self._retries.window)
         if self._once and time.monotonic() - each.rests_since > PATIENCE_SECONDS:
             raise GivenUpError(error.message, error.hint, error.table)
 

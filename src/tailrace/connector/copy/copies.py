@@ -29,6 +29,7 @@ from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.lake.door import TableVersion
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
+from tailrace.model.backoff import Backoff
 from tailrace.model.copy_progress import TableProgress
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
@@ -38,8 +39,7 @@ from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.door.source import Source
 from tailrace.source.door.values import Claim, Problem
 
-RETRY_SECONDS = 2.0
-RETRY_SECONDS_MAX = 60.0
+BACKOFF = Backoff(4.0, 60.0)
 TELL_SECONDS = 1.0
 """Tables that land within this time are told of together: there may be hundreds."""
 WINDOWS_ROWS_MIN = 20_000_000
@@ -304,7 +304,7 @@ class Copies:
         if error is None:
             self._retried = None
         elif isinstance(error, TransientError) and not self._how.settings.once:
-            seconds = min(RETRY_SECONDS * 2**self._failures, RETRY_SECONDS_MAX)
+            seconds = BACKOFF.seconds(self._failures)
             self._due = time.monotonic() + seconds
             self._retried = TransientError(f"{error.message}; copying again in {seconds:.0f} s", error.hint)
         else:

@@ -14,14 +14,13 @@ from tailrace.connector.copy._window_reader import Group, TableWindow, Wanted
 from tailrace.connector.messages import owned
 from tailrace.errors import TailraceError, TransientError
 from tailrace.log.reader import LogReader
+from tailrace.model.backoff import Backoff
 from tailrace.model.copy_progress import TableProgress
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.source.door.rows import Cursor
 from tailrace.source.door.values import Problem
 
-RETRY_SECONDS = 1.0
-RETRY_SECONDS_MAX = 30.0
 RESTAMP_SECONDS = 60.0
 """How old the stamp of a table may get that waits for its next rows: the log keeps what comes after it."""
 PATIENCE_SECONDS = 60.0
@@ -71,12 +70,12 @@ class ReadTable:
     stamped_at: float = field(default_factory=time.monotonic)
     """When its newest version was made, or it was taken in."""
 
-    def rest(self, error: TailraceError) -> None:
+    def rest(self, error: TailraceError, backoff: Backoff) -> None:
         """It could not be read or published: not again for a moment, which is longer each time."""
         self.rests += 1
         self.rests_since = self.rests_since if self.rests > 1 else time.monotonic()
         self.problem = Problem(error.message, error.hint or "it is tried again")
-        self.rests_until = time.monotonic() + min(RETRY_SECONDS * 2 ** (self.rests - 1), RETRY_SECONDS_MAX)
+        self.rests_until = time.monotonic() + backoff.seconds(self.rests)
 
     def wanted(self) -> Wanted:
         """What is to be read next."""

@@ -67,6 +67,7 @@ class Applier:
     def __init__(self, parts: LakeParts, settings: ConnectorSettings, listener: Listener) -> None:
         self._parts = parts
         self._listener = listener
+        self._backoff = settings.retries.publish
         self._pool = ThreadPoolExecutor(settings.tables_in_parallel, "publish", join_owner())
         self.publisher = Publisher(parts.engine, settings.sizes, self._pool, f"tailrace {parts.home.path} publish")
         self._tables: dict[TableId, LiveTable] = {}
@@ -212,7 +213,7 @@ class Applier:
             if table.move is None:
                 self._listener.table_followed(table.table, table.definition, table.standing.version)
         elif isinstance(error, TransientError):
-            table.trouble = after_failure(error, table.trouble)
+            table.trouble = after_failure(error, table.trouble, self._backoff)
             logger.warning("table tried again", extra={"table": str(table.table), "reason": error.message})
         else:
             self.leave(table.table)

@@ -11,10 +11,10 @@ from concurrent.futures import Future
 from tailrace.connector.copy.read_ahead import beside
 from tailrace.connector.signals.orders import ChosenTable
 from tailrace.errors import TransientError
+from tailrace.model.backoff import Backoff
 from tailrace.model.table import TableId
 
-RETRY_SECONDS = 1.0
-RETRY_SECONDS_MAX = 60.0
+BACKOFF = Backoff(1.0, 60.0)
 
 WhyNot = Callable[[TableId, str | None, str | None], str | None]
 
@@ -49,8 +49,8 @@ class Asked:
             return self._answer.result()
         except TransientError:
             self._answer = None
-            self._due = time.monotonic() + min(RETRY_SECONDS * 2**self._failures, RETRY_SECONDS_MAX)
             self._failures += 1
+            self._due = time.monotonic() + BACKOFF.seconds(self._failures)
             return None
 
     def _ask(self) -> list[str | None]:

@@ -24,7 +24,7 @@ from tailrace.server.hints import in_properties
 from tailrace.server.supervisor import lifecycle
 from tailrace.server.supervisor.hub import LifeChanged, Told
 from tailrace.server.supervisor.lifecycle import (
-    RETRY_SECONDS_MAX,
+    BACKOFF,
     Action,
     Ended,
     Life,
@@ -168,7 +168,7 @@ class Hosted:
 
     def _heard(self, run: Run, event: Event) -> None:
         is_progress = isinstance(event, CutPublished) or (
-            isinstance(event, StreamProgressed) and time.monotonic() - run.begun > RETRY_SECONDS_MAX
+            isinstance(event, StreamProgressed) and time.monotonic() - run.begun > BACKOFF.most_seconds
         )
         if is_progress and (self.life.failures or self.life.trace):
             self.hear(Progressed())

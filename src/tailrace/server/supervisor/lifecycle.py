@@ -18,8 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
-RETRY_SECONDS = 1.0
-RETRY_SECONDS_MAX = 60.0
+from tailrace.model.backoff import Backoff
+
+BACKOFF = Backoff(1.0, 60.0)
 
 
 class Target(StrEnum):
@@ -128,8 +129,7 @@ class Life:
     @property
     def retry_seconds(self) -> float:
         """How long to wait after so many failures."""
-        doubled = min(max(self.failures - 1, 0), 10)
-        return min(RETRY_SECONDS * float(2**doubled), RETRY_SECONDS_MAX)
+        return BACKOFF.seconds(self.failures)
 
 
 Step = tuple[Life, tuple[Action, ...]]

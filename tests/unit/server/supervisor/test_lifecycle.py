@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.server.supervisor.lifecycle import (
-    RETRY_SECONDS_MAX,
+    BACKOFF,
     Action,
     Ended,
     Event,
@@ -66,7 +66,7 @@ class Shell:
                 assert not self.is_ending, "told to end twice"
                 self.is_ending = True
             case Action.RETRY_LATER:
-                assert 1 <= self.life.retry_seconds <= RETRY_SECONDS_MAX
+                assert 1 <= self.life.retry_seconds <= BACKOFF.most_seconds
                 self.is_timed = True
             case Action.STORE_STOPPED:
                 assert self.life.target is Target.STOPPED

@@ -23,6 +23,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from tailrace.errors import DefiniteError, TransientError
+from tailrace.model.backoff import Backoff
 from tailrace.source.postgres.server._sqlstate import refused_with
 from tailrace.source.postgres.server.address import describe, is_clear, parse
 from tailrace.source.postgres.server.refusals import ServerFullError, explain
@@ -52,7 +53,7 @@ CONNECTIONS_NEEDED = 3
 REQUIRE_AUTH_SINCE = 160000
 """The version of libpq that can refuse to send a password in clear text."""
 PATIENCE_SECONDS = 60.0
-PAUSE_SECONDS_MAX = 3.0
+BACKOFF = Backoff(0.1, 3.0)
 IDLE_SECONDS = 3.0
 """How long a connection is kept that no one uses."""
 
@@ -121,7 +122,7 @@ def connect_patiently(
 ) -> psycopg.Connection:
     """A connection, waited for while the server has none left: other readers will give theirs back."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    pause_seconds = 0.1
+    failures = 0
     while True:
         if (found := given_back()) is not None:
             return found
@@ -135,8 +136,8 @@ def connect_patiently(
         except TransientError:
             if time.monotonic() > deadline:
                 raise
-        time.sleep(random.uniform(0.5, 1.0) * pause_seconds)
-        pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)
+        failures += 1
+        time.sleep(random.uniform(0.5, 1.0) * BACKOFF.seconds(failures))
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from psycopg import pq, sql
 from tailrace.errors import DefiniteError, GapError, MovedError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.log.write.writer import LogBlockedError, LogHeldError, LogWriter
+from tailrace.model.backoff import Backoff
 from tailrace.model.kind import Kind
 from tailrace.source.door.control import CaptureControl
 from tailrace.source.postgres.catalog.publication import find_publication
@@ -50,7 +51,7 @@ LINGER_SECONDS = 0.02
 """How long a message may wait for company before it is written: one fsync serves them all."""
 INBOX_BYTES_MAX = 6 << 20
 """Capture holds a few times this in memory: messages that come, those that are written, and their records."""
-RETRY_SECONDS_MAX = 30.0
+BACKOFF = Backoff(0.5, 30.0)
 UPKEEP_SECONDS = 30.0
 """How often the log is freed of what nothing needs, and the publication is looked at."""
 STANDBY_SECONDS = 1.0
@@ -86,7 +87,7 @@ class TooLargeError(TransientError):
 
 def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
     """Capture until told to stop. Connects again for ever on transient errors, and reports them."""
-    pause_seconds = 0.5
+    failures = 0
     options, unsent, holder = stream.options, "", Holder()
     while not control.stopping.is_set():
         started = time.monotonic()
@@ -109,10 +110,10 @@ def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
             options = replace(stream.options, is_streaming=False)
         except TransientError as error:
             options, unsent = stream.options, ""
-            pause_seconds = 0.5 if time.monotonic() - started > 60 else pause_seconds
+            failures = 1 if time.monotonic() - started > 60 else failures + 1
+            pause_seconds = BACKOFF.seconds(failures)
             control.report(f"{error.message}; trying again in {pause_seconds:.0f} s")
             control.stopping.wait(pause_seconds)
-            pause_seconds = min(pause_seconds * 2, RETRY_SECONDS_MAX)
 
 
 def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: Holder) -> None:
