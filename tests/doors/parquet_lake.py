@@ -28,9 +28,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.errors import ResyncError
+from tailrace.files import sync
 from tailrace.lake.columns import comment, described
 from tailrace.lake.door import ConflictError, Pruned, Rewrite, Scan, TableVersion, Wanted, WritePart
-from tailrace.lake.files import sync
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, UNCHANGED

@@ -7,12 +7,12 @@ by the next append. To forget old cuts the file is replaced as a whole, before w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.files import LINE_BYTES_MAX, append_line, sync
+from tailrace.files import replace
+from tailrace.lake.files import LINE_BYTES_MAX, append_line
 from tailrace.model.cut import PublishedCut
 
 RECENT_BYTES = LINE_BYTES_MAX
@@ -101,11 +101,4 @@ class Cuts:
 
     def replace(self, cuts: Sequence[PublishedCut]) -> None:
         """These are all from now on, oldest first. Durable when this returns; readers find the old ones or these."""
-        draft = self._path.with_name(self._path.name + ".new")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.writelines(f"{cut.to_json()}\n".encode() for cut in cuts)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(self._path)
-        sync(self._path.parent)
+        replace(self._path, "".join(f"{cut.to_json()}\n" for cut in cuts).encode())

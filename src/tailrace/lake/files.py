@@ -1,7 +1,6 @@
-"""Small files that are replaced as a whole: a reader sees the old content or the new, also after a power cut.
+"""A lake's small files: JSON that is replaced as a whole, and files of lines that grow at their end.
 
-And files of lines that grow at their end: a line that a crash cut short is no line to a reader, and the next one takes
-its place.
+A line that a crash cut short is no line to a reader, and the next one takes its place.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError
-from tailrace.failpoint import failpoint
+from tailrace.files import replace, sync
 
 LINE_BYTES_MAX = 1 << 20
 """Longer than any line that is appended."""
@@ -21,15 +20,7 @@ LINE_BYTES_MAX = 1 << 20
 
 def write_json(path: Path, content: Any) -> None:
     """Durable when this returns. Only the owner may read it."""
-    draft = path.with_name(path.name + ".new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=2)
-        file.flush()
-        os.fsync(file.fileno())
-    failpoint("file.draft")
-    draft.rename(path)
-    sync(path.parent)
+    replace(path, json.dumps(content, indent=2).encode(), point="file.draft")
 
 
 def read_json(path: Path) -> Any:
@@ -59,12 +50,3 @@ def append_line(path: Path, line: str) -> None:
         os.close(descriptor)
     if is_new:
         sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """What a file holds, or which names a folder has, is on disk when this returns, whoever wrote it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

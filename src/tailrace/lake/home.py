@@ -36,8 +36,9 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError, GapError
+from tailrace.files import sync
 from tailrace.lake.cuts import Cuts
-from tailrace.lake.files import sync, write_json
+from tailrace.lake.files import write_json
 from tailrace.lake.records.choices import Choices
 from tailrace.lake.records.clean_shutdown import LeftFile
 from tailrace.lake.records.notifications import Notifications

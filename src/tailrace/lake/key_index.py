@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from tailrace.lake.files import sync
+from tailrace.files import sync
 from tailrace.model.codes import KeyCodes, key_codes
 
 _ROWS_FILE, _CHECKSUM = b"rows_file", b"checksum"

@@ -1,6 +1,6 @@
 """The few calls the log makes on its disk, in one place so that tests can make each of them fail.
 
-Nothing here decides anything. `write` writes all or raises; the caller knows how far the file was good before.
+Nothing here decides anything. Where `write` raises, the caller knows how far the file was good before.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-Bytes = bytes | bytearray | memoryview
+from tailrace import files
+from tailrace.files import PRIVATE, Bytes
 
 _SYNC_FILE_RANGE = getattr(ctypes.CDLL(None), "sync_file_range", None)
 """Linux has it, Python does not call it."""
@@ -18,27 +19,15 @@ _SYNC_FILE_RANGE_WRITE = 2
 if _SYNC_FILE_RANGE is not None:
     _SYNC_FILE_RANGE.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 
-PRIVATE, PRIVATE_FOLDER = 0o600, 0o700
+PRIVATE_FOLDER = 0o700
 """Whoever may read the log may read every row that changed."""
 
 
-class Disk:
+class Disk(files.Disk):
     """The real disk."""
-
-    def create(self, path: Path) -> int:
-        """A descriptor to an empty file for reading and writing; what was there is gone."""
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE)
 
     def open(self, path: Path) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
-
-    def write(self, descriptor: int, parts: Sequence[Bytes], offset: int) -> None:
-        for part in parts:
-            rest = memoryview(part).cast("B")
-            while rest:
-                written = os.pwrite(descriptor, rest, offset)
-                offset += written
-                rest = rest[written:]
 
     def truncate(self, descriptor: int, size: int) -> None:
         os.ftruncate(descriptor, size)
@@ -52,19 +41,8 @@ class Disk:
         if _SYNC_FILE_RANGE is not None:
             _SYNC_FILE_RANGE(descriptor, offset, length, _SYNC_FILE_RANGE_WRITE)
 
-    def replace(self, source: Path, target: Path) -> None:
-        os.replace(source, target)
-
     def unlink(self, path: Path) -> None:
         os.unlink(path)
-
-    def sync_directory(self, path: Path) -> None:
-        """Names made, changed or removed in this directory are on the disk when this returns."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
     def make_directory(self, path: Path) -> None:
         """The directory and all above it that are missing, for good."""
@@ -75,15 +53,7 @@ class Disk:
 
     def publish(self, path: Path, content: bytes) -> None:
         """Replace a small file as a whole: after a crash it is the old one or the new one."""
-        draft = path.with_name(path.name + ".tmp")
-        descriptor = self.create(draft)
-        try:
-            self.write(descriptor, [content], 0)
-            self.sync(descriptor)
-        finally:
-            os.close(descriptor)
-        self.replace(draft, path)
-        self.sync_directory(path.parent)
+        files.replace(path, content, path.with_name(f"{path.name}.tmp"), disk=self)
 
 
 class AppendFile:

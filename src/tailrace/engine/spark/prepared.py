@@ -20,6 +20,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tailrace.files import replace
+
 PACKAGES = "spark.jars.packages"
 CLASS_PATH = "spark.driver.extraClassPath"
 JVM_OPTIONS = "spark.driver.extraJavaOptions"
@@ -100,9 +102,7 @@ def store(packages: str, prepared: PreparedStart) -> None:
     record.parent.mkdir(0o700, parents=True, exist_ok=True)
     size = prepared.archive.stat().st_size
     fields = {"jars": prepared.jars, "archive": str(prepared.archive), "archive_bytes": size}
-    written = record.with_suffix(f".{os.getpid()}")
-    written.write_text(json.dumps(fields))
-    written.replace(record)
+    replace(record, json.dumps(fields).encode(), record.with_suffix(f".{os.getpid()}"))
 
 
 def _run(what: str, options: Mapping[str, str], folder: Path) -> str:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.files import read_json, sync, write_json
+from tailrace.files import sync
+from tailrace.lake.files import read_json, write_json
 from tailrace.model.signal import Signal
 from tailrace.model.table import TableId
 

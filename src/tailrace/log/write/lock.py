@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
-from tailrace.log.disk import PRIVATE
+from tailrace.files import PRIVATE
 
 
 class WriterLock:

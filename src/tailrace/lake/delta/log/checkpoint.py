@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailrace.failpoint import failpoint
+from tailrace.files import sync
 from tailrace.lake.delta.log._whole_files import is_whole
 from tailrace.lake.delta.log.contents import Contents
 from tailrace.lake.delta.log.versions import LAST_CHECKPOINT, CommitLog, checksums_of
 from tailrace.lake.delta.rows.deletion_vectors import files_of
-from tailrace.lake.files import sync
 
 COMMITS_MIN = 32
 COMMITS_MAX = 128

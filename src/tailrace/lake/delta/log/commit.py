@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.failpoint import failpoint
+from tailrace.files import sync
 from tailrace.lake.delta.json_text import text_of
 from tailrace.lake.delta.log.versions import CommitLog
 from tailrace.lake.door import ConflictError
-from tailrace.lake.files import sync
 from tailrace.lake.stamp import Stamp
 
 Action = Mapping[str, Any]

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from tailrace.files import sync
 from tailrace.lake.delta.log.versions import CommitLog, number_of, with_checksums
-from tailrace.lake.files import sync
 
 THREADS = 8
 """A sync waits for the disk, which takes several at once."""

@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
+from tailrace.files import sync
 from tailrace.lake.delta.log._whole_files import has_parquet_end, is_whole, is_whole_rows
 from tailrace.lake.delta.log.contents import read_contents
 from tailrace.lake.delta.log.versions import LAST_CHECKPOINT, Commit, CommitLog, number_of, with_checksums
-from tailrace.lake.files import sync
 
 THREADS = 8
 
