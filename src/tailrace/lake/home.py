@@ -25,18 +25,18 @@ would hold back the server's WAL for ever.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError, GapError
 from tailrace.files import sync
+from tailrace.folder_lock import FolderLock, HeldError, note_of_holder
 from tailrace.lake.cuts import Cuts
 from tailrace.lake.files import write_json
 from tailrace.lake.records.choices import Choices
@@ -187,35 +187,19 @@ class LakeHome:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Held by the one connector that writes this lake; freed by the kernel when it dies."""
-        descriptor = os.open(self._own / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = os.pread(descriptor, 32, 0).decode() or "?"
-                raise DefiniteError(
-                    f"{self.path} is in use by another tailrace (pid {holder})", "wait for it or stop it"
-                ) from None
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+            lock = FolderLock(self._own / "lock", str(os.getpid()))
+        except HeldError as error:
+            message = f"{self.path} is in use by another tailrace (pid {error.note.decode() or '?'})"
+            raise DefiniteError(message, "wait for it or stop it") from None
+        with closing(lock):
             sync(self._own)
             yield
-        finally:
-            os.close(descriptor)
 
     def holder(self) -> int | None:
         """The process that writes this lake now, if one does."""
-        try:
-            descriptor = os.open(self._own / "lock", os.O_RDONLY)
-        except FileNotFoundError:
-            return None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return int(os.pread(descriptor, 32, 0) or 0)
-        finally:
-            os.close(descriptor)
-        return None
+        note = note_of_holder(self._own / "lock")
+        return None if note is None else int(note or 0)
 
 
 def _require_folder(path: Path) -> None:

@@ -6,6 +6,7 @@ Reads the whole log, changes nothing, and may run beside the writer: it looks as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from tailrace.log.reader import LogReader
 from tailrace.log.record import Array
 from tailrace.log.segment import Frame, SegmentGoneError, SegmentReader
 from tailrace.log.write.ledger import UNKNOWN_POSITION, Ledger
-from tailrace.log.write.lock import WriterLock
+from tailrace.log.write.lock import lock_log
 from tailrace.log.write.recovery import check_continuity, derive, intact_frames
 
 
@@ -107,8 +108,7 @@ def rebuild_index(path: Path, on_segment: Callable[[int, int], None] | None = No
     Takes the writer's lock. DefiniteError where a segment is damaged. `on_segment` as for `verify`.
     """
     load_manifest(path)
-    lock = WriterLock(path)
-    try:
+    with closing(lock_log(path)):
         positions = segment_positions(path)
         if not positions:
             return 0
@@ -117,8 +117,6 @@ def rebuild_index(path: Path, on_segment: Callable[[int, int], None] | None = No
         recovered.index.close()
         Disk().sync_directory(path)
         return recovered.ledger.base.seq - _first_seq(path, positions[0]) + 1
-    finally:
-        lock.release()
 
 
 def _first_seq(path: Path, position: int) -> int:

@@ -31,7 +31,7 @@ from tailrace.log.write._options import DEFAULTS, LogBlockedError, LogHeldError,
 from tailrace.log.write._retention import Need, Retention, SegmentEvent, disk_bytes, wipe
 from tailrace.log.write._unsynced import WRITE_AHEAD_BYTES, Unsynced
 from tailrace.log.write.ledger import Base, Ledger
-from tailrace.log.write.lock import WriterLock
+from tailrace.log.write.lock import lock_log
 from tailrace.log.write.recovery import Recovered, recover
 from tailrace.model.position import SourcePosition
 
@@ -60,7 +60,7 @@ class LogWriter:
         self._derived: list[Derived] = []
         self._next: NextSegment | None = None
         self._listeners: list[Callable[[SegmentEvent], None]] = []
-        self._lock = WriterLock(path)
+        self._lock = lock_log(path)
 
     @classmethod
     def open(
@@ -250,7 +250,7 @@ class LogWriter:
         for name in ("_segment", "_index", "_head_file"):
             if hasattr(self, name):
                 getattr(self, name).close()
-        self._lock.release()
+        self._lock.close()
 
     def _write_ahead(self) -> None:
         """Write what waits if it is worth a write; where there is no room it waits for the flush, which says why."""

@@ -7,8 +7,6 @@ the lock again, or learns that another server has it. Locks of a process or a ma
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +14,7 @@ from typing import Protocol
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from tailrace.folder_lock import FolderLock, HeldError
 from tailrace.server.errors import ConflictError
 
 WAIT_SECONDS = 2
@@ -44,18 +43,16 @@ class FileLock:
     """Of a database that is one file."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._descriptor)
+            self._lock = FolderLock(Path(f"{path}-lock"))
+        except HeldError:
             raise _taken(str(path)) from None
 
     def require(self) -> None:
         return
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        self._lock.close()
 
 
 class PostgresLock:

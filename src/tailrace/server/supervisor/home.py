@@ -9,17 +9,16 @@ HOME/lock          held by the running server
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 import shutil
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from tailrace.errors import DefiniteError
+from tailrace.folder_lock import FolderLock, HeldError
 from tailrace.server.errors import RequestError
 from tailrace.server.supervisor.store import NAME_CHARACTERS_MAX
 
@@ -43,23 +42,18 @@ class ServerHome:
         """Makes the folder where there is none. A definite error if another server works here."""
         try:
             self.path.mkdir(0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            lock = FolderLock(self.path / "lock")
+        except HeldError:
+            message = f"another tailrace server works in {self.path}"
+            raise DefiniteError(message, "stop it, or choose another folder: --home") from None
         except OSError as error:
             message = f"cannot use {self.path}: {error.strerror}"
             raise DefiniteError(message, "choose a folder you may write to: --home") from None
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise DefiniteError(
-                    f"another tailrace server works in {self.path}", "stop it, or choose another folder: --home"
-                ) from None
+        with closing(lock):
             # A server that was killed has left something there.
             shutil.rmtree(self.scratch, ignore_errors=True)
             self.scratch.mkdir(0o700, exist_ok=True)
             yield
-        finally:
-            os.close(descriptor)
 
     def lake_of(self, name: str) -> Path:
         """The folder for a connector's lake. Another one for each name, and always directly in `lakes`."""
