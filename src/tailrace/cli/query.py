@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.read.cut import Cut, cut
 from tailrace.settings import LOCAL_SPARK, SparkSettings
+from tailrace.without_pandas import keep_pandas_out
 
 ROWS_SHOWN = 1000
 WIDTH_MIN = 8
@@ -99,7 +99,7 @@ def follow_cuts(query: Query, home: LakeHome, shown: Cut[Any], session: Any) -> 
 def _session(query: Query, home: LakeHome) -> Iterator[Any]:
     """A DuckDB connection or a Spark session of our own. Only what is asked for is loaded."""
     if not query.in_spark:
-        sys.meta_path.insert(0, _WithoutPandas())
+        keep_pandas_out()
         from tailrace.read.duckdb import connect_for
 
         with connect_for(query.sql) as connection:
@@ -115,15 +115,6 @@ def _session(query: Query, home: LakeHome) -> Iterator[Any]:
         yield spark
     finally:
         spark.stop()
-
-
-class _WithoutPandas(MetaPathFinder):
-    """Arrow and DuckDB import pandas, where it is installed, to know its objects. There are none here, and it takes a
-    quarter of the time that a query takes in all."""
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError(fullname)
 
 
 def answer(query: Query, found: Cut[Any], *, is_first: bool = True) -> None:

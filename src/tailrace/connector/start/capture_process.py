@@ -23,7 +23,6 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,6 +34,7 @@ from tailrace.source.door.control import CaptureControl
 from tailrace.source.door.source import Source
 from tailrace.source.door.values import Claim
 from tailrace.source.kinds import load, path_of
+from tailrace.without_pandas import keep_pandas_out
 
 RESTARTS_MAX = 5
 RESTARTS_SECONDS = 60
@@ -173,16 +173,7 @@ def use_little_memory() -> None:
     """For a process that only captures."""
     # Arrow's own pool keeps what it has freed, some 30 MB of what passes through here.
     give_memory_back()
-    sys.meta_path.insert(0, _NoPandas())
-
-
-class _NoPandas(MetaPathFinder):
-    """Arrow loads pandas when it makes its first array, to see whether it is given one of pandas. That would take 38 MB
-    and a third of a second."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
+    keep_pandas_out()
 
 
 def main() -> int:
