@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.read.cut import Cut, cut
+from tailrace.read.values import json_value, plain
 from tailrace.settings import LOCAL_SPARK, SparkSettings
 from tailrace.without_pandas import keep_pandas_out
 
@@ -146,28 +146,15 @@ def _print_json(names: list[str], rows: Rows, is_first: bool) -> None:
             f"two columns are called {twice}: an object has room for one", "name one of them with: as …"
         )
     for row in rows():
-        values = map(_json_value, row)
+        values = map(json_value, row)
         print(json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False, allow_nan=False))
-
-
-def _json_value(value: Any) -> Any:
-    """A value as JSON has it; what JSON has no number for is its text, as in the server's answers."""
-    match _plain(value):
-        case float() as number if not math.isfinite(number):
-            return str(number)
-        case list() as found:
-            return [_json_value(each) for each in found]
-        case dict() as found:
-            return {str(name): _json_value(each) for name, each in found.items()}
-        case plain:
-            return plain
 
 
 def _print_csv(names: list[str], rows: Rows, is_first: bool) -> None:
     writer = csv.writer(sys.stdout)
     if is_first:
         writer.writerow(names)
-    writer.writerows(map(_plain, row) for row in rows())
+    writer.writerows(map(plain, row) for row in rows())
 
 
 def _print_table(names: list[str], rows: Rows, is_first: bool) -> None:
@@ -203,19 +190,4 @@ def _table(names: list[str], rows: list[tuple[Any, ...]], width_max: int | None)
 
 def _text(value: Any) -> Text:
     """What a row has is shown as it is: brackets and colons in it mean nothing."""
-    return Text("null", style="dim") if value is None else Text(str(_plain(value)))
-
-
-def _plain(value: Any) -> Any:
-    """Bytes as Postgres writes them. What is no number, text or null is its text."""
-    match value:
-        case bytes() | bytearray():
-            return f"\\x{value.hex()}"
-        case None | bool() | int() | float() | str():
-            return value
-        case list():
-            return [_plain(each) for each in value]
-        case dict():
-            return {name: _plain(each) for name, each in value.items()}
-        case _:
-            return str(value)
+    return Text("null", style="dim") if value is None else Text(str(plain(value)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from datetime import date
-from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 
@@ -13,13 +12,8 @@ import pytest
 
 import tailrace.cli
 from tailrace.cli.console import PlainConsole
-from tailrace.cli.query import _plain, _print_json, _print_table
+from tailrace.cli.query import _print_json, _print_table
 from tailrace.errors import DefiniteError
-
-
-def test_arrays_and_maps_keep_their_form_and_their_elements_are_plain() -> None:
-    assert _plain([1, None, b"\x00\xff", Decimal("1.50")]) == [1, None, "\\x00ff", "1.50"]
-    assert _plain({"day": "infinity", "at": date(2024, 1, 1)}) == {"day": "infinity", "at": "2024-01-01"}
 
 
 @pytest.mark.parametrize("text", [":x:", "[red]b[/red]", r"\[red]b", "[/]", "a\\", "http://a:dog:b"])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC
 from typing import Any
 
 from tailrace.lake.home import LakeHome
 from tailrace.read.cut import Cut, cut
+from tailrace.read.values import json_value
 from tailrace.server.errors import RequestError, TimedOutError
 
 ANSWER_BYTES_MAX = 32 << 20
@@ -60,7 +60,7 @@ def _taken(rows: Iterator[tuple[Any, ...]], rows_max: int) -> tuple[list[bytes],
     taken: list[bytes] = []
     room = ANSWER_BYTES_MAX
     for row in rows:
-        written = _json([_plain(value) for value in row])
+        written = _json([json_value(value, "T") for value in row])
         room -= len(written) + 1
         if len(taken) == rows_max or room < 0:
             return taken, True
@@ -70,26 +70,3 @@ def _taken(rows: Iterator[tuple[Any, ...]], rows_max: int) -> tuple[list[bytes],
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it. Bytes as Postgres writes them; what JSON has no number for is its text."""
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float() if math.isfinite(value):
-            return value
-        case list() | tuple():
-            return [_plain(each) for each in value]
-        case dict():
-            return {str(key): _plain(each) for key, each in value.items()}
-    return _text(value)
-
-
-def _text(value: Any) -> str:
-    match value:
-        case bytes() | bytearray():
-            return f"\\x{value.hex()}"
-        case datetime() | date() | time():
-            return value.isoformat()
-    return str(value)
