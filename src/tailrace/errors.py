@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tailrace.hidden import masked
@@ -29,14 +29,41 @@ class TailraceError(Exception):
             self.add_note(f"hint: {hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travels from a task to the driver as it is, notes and all."""
-        return _again, (type(self), self.args), vars(self)
+        """Pickled, it travels from a task to the driver with all that it knows."""
+        return _again, (type(self), self._known())
+
+    def to_fields(self) -> dict[str, Any]:
+        """The same for JSON: it travels to a process that must not unpickle what this one sends."""
+        kinds = [_name(kind) for kind in type(self).__mro__ if issubclass(kind, TailraceError)]
+        return {"kinds": kinds, "known": self._known()}
+
+    @staticmethod
+    def from_fields(fields: Mapping[str, Any]) -> TailraceError:
+        """The error that these fields tell of: of its own kind, or of the nearest one that this process has loaded."""
+        loaded = {_name(kind): kind for kind in _kinds(TailraceError)}
+        kind = next(loaded[name] for name in fields["kinds"] if name in loaded)
+        return _again(kind, fields["known"])
+
+    def _known(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "__notes__"}
 
 
-def _again(kind: type[TailraceError], arguments: tuple[Any, ...]) -> TailraceError:
+def _again(kind: type[TailraceError], known: Mapping[str, Any]) -> TailraceError:
     error = kind.__new__(kind)
-    error.args = arguments
+    vars(error).update(known)
+    # Masks what is hidden here, which the process that sent it need not know.
+    TailraceError.__init__(error, known["message"], known["hint"], known["table"])
     return error
+
+
+def _kinds(kind: type[TailraceError]) -> Iterator[type[TailraceError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _kinds(each)
+
+
+def _name(kind: type[TailraceError]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 class TransientError(TailraceError):

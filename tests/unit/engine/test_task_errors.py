@@ -1,37 +1,10 @@
-"""Errors on their way from a task: pickled there, raised here."""
+"""Why a job of Spark's failed."""
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 
-from tailrace import errors
 from tailrace.engine.spark.errors import reason_of
-from tailrace.errors import PreflightError, TailraceError, TextKeyError
-
-KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, TailraceError)]
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not PreflightError])
-def test_an_error_arrives_as_it_was_raised(kind: type[TailraceError]) -> None:
-    arrived = pickle.loads(pickle.dumps(kind("it broke", "mend it", "public.t")))
-    assert type(arrived) is kind
-    assert (arrived.message, arrived.hint, arrived.table, str(arrived)) == (
-        "it broke",
-        "mend it",
-        "public.t",
-        "it broke",
-    )
-    assert arrived.__notes__ == ["hint: mend it"]
-
-
-def test_an_error_arrives_with_all_that_it_knows() -> None:
-    arrived = pickle.loads(pickle.dumps(TextKeyError.found("public.t", "the value 'x'", 7, [2, "day"])))
-    assert (arrived.relation, arrived.columns) == (7, [2, "day"])
-    preflight = pickle.loads(pickle.dumps(PreflightError([("no slot", "make one"), ("no right", None)])))
-    assert preflight.problems == [("no slot", "make one"), ("no right", None)]
-
 
 TOLD = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times

@@ -5,9 +5,10 @@ lives no longer than the pipe to its parent: when the parent dies, however it di
 The source's arguments travel through the pipe, never on the command line, because they may hold a password.
 
     parent → child   {"start": {...}}   {"pause": {}}   {"resume": {}}   {"stop": {}}
-    child → parent   {"report": {"kind": "transient", "message": "...", "hint": null}}   {"held": {}}   {"proven": {}}
+    child → parent   {"report": {...}}   {"held": {}}   {"proven": {}}
 
-What capture died of is raised by the parent as the same kind of error.
+A report is an error: a transient one is what capture deals with, and a definite one is what it died of. The parent
+raises that as it is.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from types import TracebackType
 from typing import Any
 
 from tailrace.connector.start._forks import FORKS
-from tailrace.errors import DefiniteError, GapError, MovedError, TailraceError
+from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.log.write.writer import LogOptions, LogWriter, give_memory_back
 from tailrace.source.door.control import CaptureControl
 from tailrace.source.door.source import Source
@@ -39,9 +40,6 @@ from tailrace.without_pandas import keep_pandas_out
 RESTARTS_MAX = 5
 RESTARTS_SECONDS = 60
 RETRY_SECONDS = 1.0
-
-_KINDS: Mapping[str, type[DefiniteError]] = {"gap": GapError, "moved": MovedError, "definite": DefiniteError}
-"""What capture dies of, the particular before the general."""
 
 logger = logging.getLogger(__name__)
 
@@ -61,15 +59,6 @@ class CaptureOrder:
     """Of `LogOptions`."""
 
 
-@dataclass(frozen=True)
-class Report:
-    """The last thing capture had to say."""
-
-    kind: str
-    message: str
-    hint: str | None = None
-
-
 def prepare(source: Source) -> None:
     """Have what a capture of this source needs loaded beside other work, so that it starts at once."""
     FORKS.prepare(path_of(source).partition(":")[0])
@@ -80,7 +69,7 @@ class CaptureProcess:
 
     def __init__(self, order: CaptureOrder) -> None:
         self._order = order
-        self.report: Report | None = None
+        self.report: TailraceError | None = None
         """A problem that capture met and is dealing with, or died of."""
         self.is_held = False
         """It has heard that it is paused, and takes nothing."""
@@ -136,8 +125,8 @@ class CaptureProcess:
             return
         self._listener.join(timeout=5)
         report = self.report
-        if report is not None and report.kind in _KINDS:
-            raise _KINDS[report.kind](report.message, report.hint)
+        if isinstance(report, DefiniteError):
+            raise report
         if len(self._starts) == RESTARTS_MAX and time.monotonic() - self._starts[0] < RESTARTS_SECONDS:
             raise DefiniteError(
                 f"capture died {RESTARTS_MAX} times in {RESTARTS_SECONDS} s, last with exit code "
@@ -165,7 +154,7 @@ class CaptureProcess:
                 elif "proven" in message:
                     self.is_proven = True
                 else:
-                    report = Report(**message["report"])
+                    report = TailraceError.from_fields(message["report"])
                     self.report = report if report.message else None
 
 
@@ -186,7 +175,7 @@ def main() -> int:
         return 1
     order = CaptureOrder(**json.loads(start)["start"])
     control = CaptureControl(
-        report=lambda message: _report("transient", message),
+        report=lambda message: _report(TransientError(message)),
         keep_seconds=order.keep_seconds,
         held=lambda: _tell("held", {}),
         proven=lambda: _tell("proven", {}),
@@ -196,8 +185,9 @@ def main() -> int:
     try:
         _capture(order, control)
     except TailraceError as error:
-        kind = next((name for name, each in _KINDS.items() if isinstance(error, each)), "definite")
-        _report(kind, error.message, error.hint)
+        # Capture itself tries again what may pass. What ends it is definite.
+        is_definite = isinstance(error, DefiniteError)
+        _report(error if is_definite else DefiniteError(error.message, error.hint, error.table))
         return 2
     return 0
 
@@ -230,17 +220,17 @@ def _obey(control: CaptureControl) -> None:
             case {"stop": _}:
                 break
             case unknown:
-                _report("transient", f"unknown command {', '.join(unknown)}")
+                _report(TransientError(f"unknown command {', '.join(unknown)}"))
     control.stop()
 
 
-def _report(kind: str, message: str, hint: str | None = None) -> None:
-    _tell("report", {"kind": kind, "message": message, "hint": hint})
+def _report(error: TailraceError) -> None:
+    _tell("report", error.to_fields())
 
 
 def _tell(what: str, fields: Mapping[str, Any]) -> None:
     # The parent may be gone. The log must be closed all the same.
     try:
-        print(json.dumps({what: fields}), flush=True)
+        print(json.dumps({what: fields}, default=str), flush=True)
     except BrokenPipeError:
         return

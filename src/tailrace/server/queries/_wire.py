@@ -10,26 +10,17 @@ from __future__ import annotations
 import json
 import struct
 import traceback
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.errors import TailraceError
 from tailrace.lake.home import LakeHome
-from tailrace.server.errors import RequestError
 from tailrace.server.queries.answer import Query
 
 SECONDS = struct.Struct("<d")
 FRAME = struct.Struct("<cQ")
 """Before what comes back: what it is, and its length."""
 BEGUN, ANSWER, ERROR, ENDED = b"b", b"a", b"e", b"x"
-_KINDS: Mapping[str, type[TailraceError]] = {
-    "request": RequestError,
-    "definite": DefiniteError,
-    "transient": TransientError,
-}
-"""The particular before the general."""
 
 
 def framed(kind: bytes, body: bytes) -> bytes:
@@ -47,15 +38,11 @@ def read_request(sent: bytes) -> tuple[LakeHome, Query]:
 
 def told(error: BaseException) -> bytes:
     """An error, to be raised again by `raised`."""
-    kind = next((name for name, cls in _KINDS.items() if isinstance(error, cls)), None)
-    if kind is None or not isinstance(error, TailraceError):
-        fields: dict[str, Any] = {"kind": "unexpected", "message": "".join(traceback.format_exception(error))}
-    else:
-        fields = {"kind": kind, "message": error.message, "hint": error.hint}
-    return json.dumps(fields).encode()
+    if isinstance(error, TailraceError):
+        return json.dumps(error.to_fields(), default=str).encode()
+    return json.dumps({"unexpected": "".join(traceback.format_exception(error))}).encode()
 
 
 def raised(error: bytes) -> Exception:
     fields = json.loads(error)
-    cls = _KINDS.get(fields["kind"])
-    return RuntimeError(fields["message"]) if cls is None else cls(fields["message"], fields["hint"])
+    return RuntimeError(fields["unexpected"]) if "unexpected" in fields else TailraceError.from_fields(fields)

@@ -19,7 +19,7 @@ from tests.postgres import wait_until
 
 from tailrace.connector.start._forks import FORKS
 from tailrace.connector.start.capture_process import CaptureOrder, CaptureProcess
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, ResyncError
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogOptions
 from tailrace.source.kinds import path_of
@@ -75,6 +75,20 @@ def test_what_capture_cannot_overcome_is_told_with_its_hint(script: Script, tmp_
         pytest.raises(DefiniteError, match="cannot keep a log"),
     ):
         wait_until(lambda: capture.check() is not None, 20)
+
+
+class FailingSource:
+    """Its capture fails because of one table."""
+
+    def capture(self, *_: object) -> None:
+        raise ResyncError.of(ORDERS, "it broke")
+
+
+def test_what_capture_died_of_is_raised_as_it_was_with_its_table(script: Script, tmp_path: Path) -> None:
+    failing = replace(order(script, tmp_path / "log"), source=f"{__name__}:FailingSource", arguments={})
+    with CaptureProcess(failing) as capture, pytest.raises(ResyncError, match=r"shop\.orders: it broke") as raised:
+        wait_until(lambda: capture.check() is not None, 20)
+    assert (raised.value.table, raised.value.hint) == (ORDERS, ResyncError.of(ORDERS, "").hint)
 
 
 def test_a_process_that_captures_never_loads_what_only_others_need() -> None:
