@@ -26,7 +26,7 @@ class TailraceError(Exception):
         self.table = table
         if hint is not None:
             # A traceback in a person's own program shows notes.
-            self.add_note(f"hint: {hint}")
+            self.add_note(f"hint: {self.hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled, it travels from a task to the driver with all that it knows."""

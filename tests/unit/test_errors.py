@@ -71,4 +71,5 @@ def test_what_is_hidden_here_is_masked_in_an_error_from_a_process_that_did_not_k
     hidden.hide(secret)
     arrived = TailraceError.from_fields(fields)
     assert (arrived.message, arrived.hint) == ("no ********", "try ********")
+    assert arrived.__notes__ == ["hint: try ********"]
     assert str(pickle.loads(sent)) == "********"
