@@ -36,7 +36,7 @@ def _sql_files() -> list[Path]:
 
 def _text_files() -> Iterator[Path]:
     """Everything that is ours to read, except this file, which names what it forbids."""
-    generated = re.compile(r"^(\.git|\.venv|\.demo|\.hypothesis|build|__pycache__|.*_cache|.*\.egg-info)$")
+    generated = re.compile(r"^(\.git|\.venv.*|\.demo|\.hypothesis|build|__pycache__|.*_cache|.*\.egg-info)$")
     suffixes = {".py", ".md", ".sql", ".toml", ".sh", ".lock", ""}
     exceptions = (Path(__file__).resolve(), ROOT / "LICENSE")
     for path in sorted(ROOT.rglob("*")):
