@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from tailrace.files import PRIVATE
 
 NOTE_BYTES_MAX = 4096
+LOOK_SECONDS = 0.3
+"""Someone who only looks who has the lock has it meanwhile: for a moment, and several may follow each other."""
+POLL_SECONDS = 0.001
 
 
 class HeldError(Exception):
@@ -27,7 +31,7 @@ class FolderLock:
     def __init__(self, file: Path, note: str = "") -> None:
         self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE)
         try:
-            _take(self._descriptor, fcntl.LOCK_EX)
+            self._take()
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -35,6 +39,16 @@ class FolderLock:
         with suppress(OSError):
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, note.encode(), 0)
+
+    def _take(self) -> None:
+        deadline = time.monotonic() + LOOK_SECONDS
+        while True:
+            try:
+                return _take(self._descriptor, fcntl.LOCK_EX)
+            except HeldError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(POLL_SECONDS)
 
     def close(self) -> None:
         # A child that was forked meanwhile has the descriptor too and would keep holding the lock.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -52,6 +53,26 @@ def test_a_child_that_was_forked_meanwhile_does_not_keep_a_lock_that_was_given_b
     os.close(write)
     os.close(read)
     os.waitpid(child, 0)
+
+
+def test_those_who_only_look_keep_no_one_from_taking_it(tmp_path: Path) -> None:
+    file, is_over = tmp_path / "lock", threading.Event()
+    file.touch()
+
+    def look() -> None:
+        while not is_over.is_set():
+            note_of_holder(file)
+
+    lookers = [threading.Thread(target=look) for _ in range(3)]
+    for each in lookers:
+        each.start()
+    try:
+        for _ in range(300):
+            FolderLock(file).close()
+    finally:
+        is_over.set()
+        for each in lookers:
+            each.join()
 
 
 def test_the_kernel_frees_the_lock_of_a_process_that_dies(tmp_path: Path) -> None:

@@ -197,10 +197,10 @@ class Judge:
 
     def is_unclear(self, table: str, number: int) -> bool:
         """Whether a statement that sent nothing has changed the table's columns, and no change of the table has come
-        since: nobody can tell after which commit it was. Or whether the table had columns that no look may have seen,
-        between two statements."""
-        entries = self.recorder.entries(table, number)
-        known = [each for _, each in self.recorder.entries(table, len(self.recorder.commits)) if each is not None]
+        since: nobody can tell after which commit it was. Nor can anybody of a commit that sent nothing either, before
+        such a statement. Or whether the table had columns that no look may have seen, between two statements."""
+        entries, all_entries = (self.recorder.entries(table, each) for each in (number, len(self.recorder.commits)))
+        known = [each for _, each in all_entries if each is not None]
         there = self.recorder.entry(table, number)
         if there is not None and there.columns not in (known[0].columns, known[-1].columns):
             return True
@@ -209,7 +209,11 @@ class Judge:
                 return False
             if found is None or before is None or found.columns != before.columns:
                 return True
-        return False
+        later = [(since, found) for since, found in reversed(all_entries) if since > number]
+        unsent = itertools.takewhile(lambda each: each[0] not in self._logged, later)
+        return number not in self._logged and any(
+            found is None or there is None or found.columns != there.columns for _, found in unsent
+        )
 
     def count(self) -> Counter[str]:
         return Counter(each.verdict for each in self.judged)
