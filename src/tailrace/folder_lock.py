@@ -31,7 +31,7 @@ class FolderLock:
     def __init__(self, file: Path, note: str = "") -> None:
         self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE)
         try:
-            self._take()
+            self._wait_for_lookers()
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -40,7 +40,7 @@ class FolderLock:
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, note.encode(), 0)
 
-    def _take(self) -> None:
+    def _wait_for_lookers(self) -> None:
         deadline = time.monotonic() + LOOK_SECONDS
         while True:
             try:

@@ -62,8 +62,8 @@ def test_executors_of_a_cluster_fork_workers_from_our_daemon_in_the_package_that
     chosen, path = options(SHORT, "spark://here:7077"), "spark.executorEnv.PYTHONPATH"
     assert (chosen[DAEMON], chosen[path]) == ("tailrace.engine.spark.daemon", "tailrace.zip")
     assert f"{SOCKETS}.enabled" not in chosen
-    own = options(SHORT, "spark://here:7077", conf=((path, "/opt/packages"),))
-    assert own[path] == "tailrace.zip:/opt/packages"
+    own = options(SHORT, "spark://here:7077", conf=((path, "/opt/packages"), (DAEMON, "my.daemon")))
+    assert (own[path], own[DAEMON]) == ("tailrace.zip:/opt/packages", "my.daemon")
 
 
 def test_another_python_has_sparks_own_daemon(monkeypatch: pytest.MonkeyPatch) -> None:

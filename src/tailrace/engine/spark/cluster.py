@@ -30,7 +30,7 @@ NEEDED = ("duckdb", "duckdb_extension_delta", "numba", "numpy", "pyarrow", "psyc
 """What executors import, beside Spark's own."""
 PACKAGE = "tailrace.zip"
 """What executors find this package in: Spark puts it into the folder that they work in, before their first task."""
-DAEMON = "tailrace.engine.spark.daemon"
+DAEMON_MODULE, DAEMON = "spark.python.daemon.module", "tailrace.engine.spark.daemon"
 CONNECT_SECONDS = 10.0
 EXECUTORS_SECONDS = 60.0
 POLL_SECONDS = 0.1
@@ -118,9 +118,10 @@ def ship(spark: SparkSession, folder: Path) -> None:
 
 
 def worker_options(conf: Mapping[str, str]) -> dict[str, str]:
-    """Lets the executors of a cluster fork workers that have loaded what tasks need."""
+    """Lets the executors of a cluster fork workers that have loaded what tasks need. Where a person has chosen another
+    daemon or more places for modules, those are kept."""
     places = [PACKAGE, *filter(None, [conf.get(_PYTHON_PATH)])]
-    return {_PYTHON_PATH: os.pathsep.join(places), "spark.python.daemon.module": DAEMON}
+    return {DAEMON_MODULE: DAEMON, **conf, _PYTHON_PATH: os.pathsep.join(places)}
 
 
 def packed(folder: Path) -> Path:

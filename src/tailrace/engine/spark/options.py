@@ -78,7 +78,7 @@ def session_options(lake_format: LakeFormat, settings: SparkSettings, folder: Pa
     }
     conf = dict(settings.conf)
     if cluster.is_cluster(settings.master):
-        return chosen | conf | cluster.worker_options(conf)
+        return chosen | cluster.worker_options(conf)
     return prepared.applied(chosen | _worker_options(settings, folder) | conf)
 
 
@@ -92,7 +92,7 @@ def _worker_options(settings: SparkSettings, folder: Path) -> dict[str, str]:
         options["spark.python.unix.domain.socket.dir"] = str(sockets)
     if worker_python(settings) == sys.executable:
         # Another Python may not have this package before a task brings it.
-        options["spark.python.daemon.module"] = cluster.DAEMON
+        options[cluster.DAEMON_MODULE] = cluster.DAEMON
     return options
 
 
