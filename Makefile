@@ -5,14 +5,9 @@ PYTHON := .venv/bin/python
 # Tests start hundreds of processes. Where this is set, each of them compiles all our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Runs the tests of one tier and says how long they took. What failed beside others is run once more, alone: a test that
-# passes then has a race in it, which is printed above and is to be mended.
-define TIER
-echo "== $(1)"; begun=$$(date +%s); code=0; $(PYTHON) -m pytest -q $(1) || code=$$?; \
-if [ $$code = 1 ]; then echo "== failed beside others; once more, alone"; code=0; \
-  $(PYTHON) -m pytest -q $(1) -n 1 --last-failed --last-failed-no-failures none || code=$$?; fi; \
-[ $$code = 0 ] || exit 1; echo "== $(1): $$(($$(date +%s) - begun)) s"
-endef
+# Runs the tests of one tier and says how long they took. One that failed is run again, alone, only to say whether it is
+# a race; the tier has failed either way.
+TIER = $(PYTHON) scripts/tier.py $(1)
 
 # What depends most on the server's version: the protocol, the catalog and how values are printed.
 ON_AN_OLDER_SERVER := $(addprefix tests/integration/postgres/test_,catalog.py decode.py round_trip.py streaming.py)

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from tailrace.connector.connector import Connector
 from tailrace.connector.drop import drop_source
-from tailrace.connector.publish.applier import Applier, LakeParts
+from tailrace.connector.publish.applier import Applier
+from tailrace.connector.publish.opening import LakeParts
 from tailrace.connector.start.capture_order import order_of
 from tailrace.connector.start.capture_process import CaptureProcess
 from tailrace.engine.door import Engine
@@ -104,7 +105,7 @@ class Publisher:
         self._settings = settings
         self.reader = LogReader(home.log)
         for table, record in home.tables.load().items():
-            version = applier.recover(table)
+            version = applier.opener.recover(table)
             assert version is not None
             applier.join(self.reader, table, record, version, None)
 

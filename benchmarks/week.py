@@ -30,14 +30,14 @@ import pyarrow as pa
 from benchmarks.aims import Aim, report
 from benchmarks.curve import Line, write_svg
 
-from tailrace.connector._pace import REST_FACTOR
+from tailrace.connector.pace import REST_FACTOR
 from tailrace.connector.publish.batch import Publisher
+from tailrace.connector.publish.following_table import FollowingTable, Standing
 from tailrace.connector.publish.live_table import LiveTable
 from tailrace.connector.publish.upkeep import Upkeep
 from tailrace.engine.door import Engine, Job
 from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession, session
-from tailrace.lake.cuts import RECENT_BYTES
 from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.home import LakeHome
 from tailrace.lake.retention import Retention
@@ -48,6 +48,7 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source.kinds import codec_of
+from tailrace.storage.files import LINE_BYTES_MAX as RECENT_BYTES
 
 TABLE = TableId("public", "orders")
 SCHEMA = TableSchema(TABLE, 1, (Column("id", "bigint", "bigint", 1), Column("note", "string", "text", 2)), ("id",))
@@ -87,8 +88,8 @@ class Week:
 
     def __init__(self, folder: Path, rows: int, engine: Engine, retention: Retention | None) -> None:
         self.home = LakeHome.create(folder)
-        self.path = self.home.table_path(TABLE)
-        self._table = DeltaFormat().table(self.path)
+        self.path = Path(self.home.place_of(TABLE).address)
+        self._table = DeltaFormat().table(self.home.place_of(TABLE))
         self._chance = random.Random(7)
         self._ids = list(range(rows))
         self._next_id = rows
@@ -161,20 +162,9 @@ class Week:
         self._version = version
         named = CutTable(version, 1, seq)
         self.home.cuts.append(PublishedCut(seq, SourcePosition(seq), {str(TABLE): named}, time.time_ns() // 1000))
-        codec = codec_of("postgres")
-        self._live = LiveTable(
-            table=TABLE,
-            relation=1,
-            stored=self._table,
-            decode=codec.decode,
-            why_copy=codec.why_copy,
-            why_part=codec.why_part,
-            seq=seq,
-            standing=named,
-            durable=version,
-            floor=SourcePosition(seq),
-            is_untidy=True,
-        )
+        standing = Standing(version, self._stamp(seq), version)
+        following = FollowingTable(TABLE, self._table, codec_of("postgres"), standing, seq)
+        self._live = LiveTable(following, SourcePosition(seq), is_untidy=True)
 
 
 def main() -> int:

@@ -19,8 +19,8 @@ from rich.console import Console
 import tailrace
 from demo import shop
 from demo.embedded import EmbeddedPostgres
-from tailrace.cli.progress import TerminalProgress
-from tailrace.cli.verify import run_verify
+from tailrace.cli.lake.verify import run_verify
+from tailrace.cli.sync.progress import TerminalProgress
 from tailrace.connector.connector import Connector
 from tailrace.engine.door import Engine
 from tailrace.engine.spark.engine import SparkEngine
@@ -46,9 +46,9 @@ class DemoError(Exception):
 @app.command()
 def demo(
     clean: Annotated[bool, typer.Option("--clean", help="Forget the last run: new database, new lake.")] = False,
-    seconds: Annotated[float, typer.Option(help="How long people buy things while the lake follows.")] = 5.0,
-    per_second: Annotated[float, typer.Option(help="Transactions a second, at most.")] = 20.0,
-    folder: Annotated[Path, typer.Option(help="Where database and lake are kept between runs.")] = Path(".demo"),
+    seconds: Annotated[float, typer.Option(help="How long orders come in while the lake follows.")] = 5.0,
+    per_second: Annotated[float, typer.Option(help="Maximum number of transactions per second.")] = 20.0,
+    folder: Annotated[Path, typer.Option(help="Folder for database and lake; kept between runs.")] = Path(".demo"),
 ) -> None:
     """Copy a live shop database into a lake, then prove that the two are equal.
 
@@ -57,7 +57,7 @@ def demo(
     2. Runs what `tailrace sync` runs on it while orders come in: first a snapshot, then the stream.
     Meanwhile an order is placed and read back from the lake.
 
-    3. Ends the orders, runs `tailrace sync --once` for the rest, and compares every row with `tailrace verify`.
+    3. Stops the orders, runs `tailrace sync --once` for the rest, and compares every row with `tailrace verify`.
 
     A second run continues where the first one stopped, without a new snapshot;
     `--clean` starts from nothing. The exit code is 0 if source and lake are equal, 1 if
@@ -73,7 +73,7 @@ def demo(
         if hint := getattr(error, "hint", None):
             console.print(f"  hint: {hint}", markup=False)
         raise typer.Exit(2) from None
-    console.print(f"{time.monotonic() - started:.0f} s in all; database and lake are in [bold]{folder}[/bold]")
+    console.print(f"{time.monotonic() - started:.0f} s in total; database and lake are in [bold]{folder}[/bold]")
     raise typer.Exit(0 if equal else 1)
 
 
@@ -85,7 +85,7 @@ def _run(folder: Path, seconds: float, per_second: float) -> bool:
         engine.start_soon()
         _heading(f"Postgres {server.version} on port {server.port}")
         dsn = server.create_database("shop")
-        console.print("shop loaded" if shop.load(dsn) else "shop of the last run found: this run continues from there")
+        console.print("shop loaded" if shop.load(dsn) else "found the shop of the last run; this run continues there")
         _heading(f"tailrace sync {dsn} {lake}")
         with _connector(ConnectorSettings(lake), dsn, engine) as connector, shop.Workload(dsn, per_second) as workload:
             _wait_for(connector, lambda: connector.status().cut is not None)
@@ -96,7 +96,7 @@ def _run(folder: Path, seconds: float, per_second: float) -> bool:
         _heading(f"tailrace sync --once {dsn} {lake}")
         with _connector(ConnectorSettings(lake, once=True), dsn, engine) as connector:
             _wait_for(connector, lambda: connector.wait(0))
-        _heading("live read: an order, seen in the lake while the workload ran")
+        _heading("live reads: two orders, placed and read from the lake while the workload ran")
         _show(*first_read)
         _show(*second_read)
         console.print(f"workload: {workload.committed} transactions committed, {workload.rolled_back} rolled back")
@@ -148,7 +148,7 @@ def _wait_for_log(dsn: str, lake: Path) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while log.refresh().ordinal < end.ordinal:
         if time.monotonic() > deadline:
-            raise DemoError(f"what was committed is not in the log after {PATIENCE_SECONDS} seconds")
+            raise DemoError(f"the commit is not in the log after {PATIENCE_SECONDS} seconds")
         time.sleep(0.01)
 
 
@@ -169,7 +169,7 @@ group by o.id, o.status, o.total
 
 def _show(seconds: float, order: dict[str, Any]) -> None:
     values = ", ".join(f"{name} {value}" for name, value in order.items())
-    console.print(f"{seconds:.1f} s after its commit: {values}", soft_wrap=True)
+    console.print(f"readable {seconds:.1f} s after its commit: {values}", soft_wrap=True)
 
 
 def _verify(dsn: str, lake: Path) -> bool:

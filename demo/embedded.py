@@ -152,7 +152,8 @@ class EmbeddedPostgres:
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
             known = connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone()
             if known is None:
-                connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+                # The other strategy takes three times as long here: it writes all of the template's pages to the WAL.
+                connection.execute(sql.SQL("create database {} strategy file_copy").format(sql.Identifier(name)))
         return self.dsn(name)
 
     def drop_database(self, name: str) -> None:

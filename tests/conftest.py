@@ -80,12 +80,15 @@ def database(postgres: EmbeddedPostgres) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The Spark session that Tailrace itself uses."""
+    """The Spark session that Tailrace itself uses, except that it compiles no query (see `tests.engines.compiled`)."""
+    from tests.engines import UNCOMPILED
+
     from tailrace.engine.spark.session import session
     from tailrace.lake.formats import format_named
+    from tailrace.settings import SparkSettings
 
     # Executors import the tests' own source and lake.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    spark = session(format_named("delta"))
+    spark = session(format_named("delta"), settings=SparkSettings(conf=tuple(UNCOMPILED.items())))
     yield spark
     spark.stop()

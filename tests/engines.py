@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,22 @@ import tailrace
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.read.duckdb import connect
+
+UNCOMPILED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""With these a query is run as it is planned. Tests have little data and many queries: compiling costs them more."""
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+
+@contextmanager
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Inside, queries are compiled, as they are for a user."""
+    for name, value in COMPILED.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in UNCOMPILED.items():
+            spark.conf.set(name, value)
 
 
 def assert_same_in_duckdb(cut: tailrace.Cut, lake: Path, tables: list[str], **options: Any) -> None:

@@ -15,7 +15,7 @@ from tests.postgres import at_work, wait_until
 
 from tailrace.connector.connector import Connector
 from tailrace.connector.events import Event, TableChanged
-from tailrace.connector.start._fork_server import NAME
+from tailrace.connector.start.capture_process import NAME
 from tailrace.engine.door import Engine
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 from tests import journey
+from tests.doors.one_thread import OneThread
 from tests.postgres import wait_until
 
 from tailrace.server.serving import ServerSettings, Serving, serve
@@ -82,13 +83,14 @@ class Served(Client):
 
 @contextmanager
 def serving(home: Path, **more: Any) -> Iterator[Served]:
-    """A server that runs inside the `with`, at a free port."""
+    """A server that runs inside the `with`, at a free port. Its connectors move rows in a thread; those of `process` do
+    it in Spark."""
     settings = replace(ServerSettings(home, port=0), **more)
     answers: Queue[Serving | BaseException] = Queue()
 
     def run() -> None:
         try:
-            serve(settings, answers.put)
+            serve(settings, answers.put, lambda _: OneThread())
         except BaseException as error:
             answers.put(error)
 

@@ -11,7 +11,7 @@ from tailrace.settings import TaskSizes, VerifySettings
 from tailrace.source.door.source import Source
 from tailrace.source.kinds import source_of
 from tailrace.verify.events import TableCompared, VerifyEvent
-from tailrace.verify.report import Report
+from tailrace.verify.report import LakeReport
 from tailrace.verify.verification import Verification
 
 DIVIDED = TaskSizes(compare_bytes=4096)
@@ -20,7 +20,7 @@ DIVIDED = TaskSizes(compare_bytes=4096)
 
 def verify(
     source: str | Source, lake: Path, spark: SparkSession | None = None, *tables: str, sizes: TaskSizes | None = None
-) -> Report:
+) -> LakeReport:
     """By Spark's tasks, each table divided; or each table in one task, on one thread."""
     settings = VerifySettings(lake, tables, sizes=sizes or (DIVIDED if spark else TaskSizes()))
     told: list[VerifyEvent] = []

@@ -125,7 +125,7 @@ def _merge_small(contest: _Field, publisher: Publisher, scale: Scale, times: Tim
 
 def _copy_table(contest: _Field) -> None:
     shutil.rmtree(contest.rival, ignore_errors=True)
-    shutil.copytree(contest.lake.home.table_path(TABLE), contest.rival)
+    shutil.copytree(contest.lake.home.place_of(TABLE).address, contest.rival)
     # Delta remembers what it knew of a table in this place.
     contest.spark.catalog.clearCache()
     jvm: Any = contest.spark._jvm
@@ -159,7 +159,7 @@ def _require_same(contest: _Field) -> None:
     """Both did the same work."""
     ours, theirs = (
         contest.spark.read.format("delta").load(str(path)).selectExpr("count(*)", "sum(id)", "sum(total)").collect()
-        for path in (contest.lake.home.table_path(TABLE), contest.rival)
+        for path in (Path(contest.lake.home.place_of(TABLE).address), contest.rival)
     )
     if ours != theirs:
         raise RuntimeError(f"MERGE and Tailrace disagree: {theirs} and {ours}")

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.aims import Aim, report
 from benchmarks.log import workload
 
-from tailrace.log.playback import read
+from tailrace.log.playback.play import read
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogWriter
 from tailrace.model.kind import Kind

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tailrace.log.playback import read
+from tailrace.log.playback.play import read
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogWriter
 

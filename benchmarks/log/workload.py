@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tailrace.log.record import RECORD
+from tailrace.log.files.record import RECORD
 from tailrace.model.kind import Kind
 
 CHANGES_PER_TRANSACTION = 20

@@ -1,9 +1,10 @@
 """How fast the rows that a database has get into a lake, next to Spark's JDBC reader and to COPY.
 
-python -m benchmarks.snapshot [--quick] [--folder FOLDER]
+python -m benchmarks.snapshot [--quick] [--folder FOLDER] [--tls]
 
 All eight tables of TPC-H. Whole commands against the newcomer's Spark, start and all, because that is what a newcomer
 waits for. Against the tuned Spark and COPY, which are warm, a Spark that is warm too, and everything up to the cut.
+With `--tls`, only what encryption costs the reading of rows (`encrypted`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from benchmarks.aims import Aim, report
 from benchmarks.figures import PeakMemory, console, seconds, show
 from benchmarks.lakes import SteppedLake
 from benchmarks.plots import bars
-from benchmarks.snapshot import tpch
+from benchmarks.snapshot import encrypted, tpch
 from demo.embedded import EmbeddedPostgres
 
 from tailrace.engine.spark.session import session
@@ -39,8 +40,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.snapshot")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, one round")
     parser.add_argument("--folder", type=Path, default=None, help="where to write; default: the temporary folder")
+    parser.add_argument("--tls", action="store_true", help="measure what encryption costs, and nothing else")
     options = parser.parse_args()
     scale, rounds = (0.1, 1) if options.quick else (1.0, 3)
+    if options.tls:
+        with tempfile.TemporaryDirectory(prefix="tailrace-", dir=options.folder) as folder:
+            encrypted.measure(Path(folder), scale, rounds)
+        return 0
     with (
         tempfile.TemporaryDirectory(prefix="tailrace-", dir=options.folder) as folder,
         EmbeddedPostgres(Path(folder) / "data", settings=SERVER) as server,

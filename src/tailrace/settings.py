@@ -39,6 +39,15 @@ class TaskSizes:
     reconciled, however large the chunk turns out."""
     portion_bytes: int = 8 << 20
     """Chunks of a window that are smaller than this together are reconciled in one piece, and become one file."""
+    windows_rows_min: int = 20_000_000
+    windows_bytes_min: int = 8 << 30
+    """A table that is thought to have more rows than this, or to be larger, is never copied at once."""
+    window_tables_max: int = 64
+    """Of which one window has rows."""
+    window_seconds: float = 2.0
+    """How long a window holds a state of the source, about."""
+    window_growth_max: float = 4.0
+    """How many times as large as the last window the next one is at most: the machine may be slower by now."""
     compare_bytes: int = 64 << 20
     """Of a table's rows, as its source says, that one task compares."""
 
@@ -55,6 +64,10 @@ class Retries:
     """Of a table whose changes could not be published."""
     window: Backoff = HALF_MINUTE
     """Of a growing table whose next rows could not be read."""
+    patience_seconds: float = 60.0
+    """How long a run that is to end by itself tries again to read rows."""
+    restamp_seconds: float = 60.0
+    """How old the stamp of a growing table may get that waits for its next rows: the log keeps what comes after it."""
 
 
 class SnapshotMode(StrEnum):

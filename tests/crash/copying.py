@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from tests.doors.scripted import ScriptedSource
 from tests.running import sync_once
 
-from tailrace.connector.copy import _window_reader, copies
 from tailrace.model.table import TableSchema
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.settings import ConnectorSettings, SnapshotMode, TaskSizes
 from tailrace.source import kinds
 from tailrace.source.door.rows import SnapshotPoint
 
@@ -44,12 +42,14 @@ def sync(script: Path, lake: Path, mode: str = "incremental") -> dict[str, Table
     """Tables with more than ten rows are large."""
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
     settings = ConnectorSettings(
-        lake, once=True, snapshot_mode=SnapshotMode(mode), window_rows=CHUNK_ROWS, readers_max=READERS_MAX
+        lake,
+        once=True,
+        snapshot_mode=SnapshotMode(mode),
+        window_rows=CHUNK_ROWS,
+        readers_max=READERS_MAX,
+        sizes=TaskSizes(window_growth_max=1.0, window_seconds=600.0, windows_rows_min=10),
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_window_reader, "GROWTH_MAX", 1.0)
-        patch.setattr(copies, "WINDOWS_ROWS_MIN", 10)
-        return sync_once(settings, CountingSource(str(script)))
+    return sync_once(settings, CountingSource(str(script)))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tests.journey import cuts, run
 from tests.postgres import wait_until
 
 from tailrace.lake.formats import format_named
+from tailrace.storage.local import LocalFolder
 
 TABLES = ("public.a", "public.b")
 SETUP = """
@@ -54,5 +55,5 @@ def test_killed_in_the_snapshot_and_between_two_publishes_the_lake_still_equals_
 
 def seqs(lake: Path) -> list[int | None]:
     """For each table that has its rows, the transaction it stands at, 0 for a snapshot's; None for the others."""
-    versions = [format_named("delta").table(path).version() for path in (lake / "public").iterdir()]
+    versions = [format_named("delta").table(LocalFolder(path)).version() for path in (lake / "public").iterdir()]
     return [version.stamp.seq or 0 if version and version.stamp else None for version in versions]

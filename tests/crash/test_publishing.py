@@ -21,6 +21,7 @@ from tailrace.lake.delta.rows import locator
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
+from tailrace.storage.local import LocalFolder
 
 TABLES = ("shop.orders", "shop.lines", "shop.parts", "shop.bills")
 ROWS = 80
@@ -28,8 +29,8 @@ BOUNDARIES = (
     "delta.index",
     "delta.rows",
     "delta.vectors",
-    "delta.draft",
-    "delta.link",
+    "storage.draft",
+    "storage.link",
     "delta.commit",
     "publish.table:2",
     "publish.durable",
@@ -123,12 +124,13 @@ def test_killed_with_what_sparks_tasks_have_written_a_publisher_continues_and_th
 
 def newest_files(table: Path) -> dict[str, Path]:
     """The files of a table's newest version by what they are, and the index of some file."""
-    log = CommitLog(table)
+    log = CommitLog(LocalFolder(table))
     version = log.newest()
     assert version is not None
-    files = {path.suffix: path for path in log.read(version).new_files}
+    files = {Path(name).suffix: table / name for name in log.read(version).new_files}
     index = next((table / locator.INDEX_FOLDER).iterdir())
-    return {"commit": log.commit_file(version), "rows": files[".parquet"], "vectors": files[".bin"], "index": index}
+    commit = table / log.commit_file(version)
+    return {"commit": commit, "rows": files[".parquet"], "vectors": files[".bin"], "index": index}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_what_a_cut_names_may_be_lost_or_damaged_and_the_lake_is_the_source_all_
     sync(script.path, lake)
     home = LakeHome(lake)
     for table, kind in zip(TABLES, ("commit", "rows", "vectors", "index"), strict=True):
-        damage(newest_files(home.table_path(TableId(*table.split("."))))[kind])
+        damage(newest_files(Path(home.place_of(TableId(*table.split("."))).address))[kind])
     change(script, 2, *TABLES)
     assert sync(script.path, lake) == dict.fromkeys(TABLES, TableState.LIVE)
     assert_equal(lake, script)

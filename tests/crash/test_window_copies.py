@@ -34,8 +34,8 @@ BOUNDARIES = {
     "window.read:3": 2,
     "delta.rows:4": 2,
     "delta.vectors:4": 2,
-    "delta.draft:4": 2,
-    "delta.link:4": 3,
+    "storage.draft:4": 2,
+    "storage.link:4": 3,
     "delta.commit:4": 3,
     "window.published:3": 3,
     "window.landed": 6,
@@ -43,7 +43,7 @@ BOUNDARIES = {
     "signals.ended": 6,
 }
 """In the order in which a signal is carried out: what dies there, and how many windows are in the lake then."""
-QUICK = ("signals.ordered", "window.read:3", "delta.link:4", "window.landed", "signals.ended")
+QUICK = ("signals.ordered", "window.read:3", "storage.link:4", "window.landed", "signals.ended")
 
 
 @pytest.fixture

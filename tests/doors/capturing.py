@@ -16,8 +16,9 @@ from typing import Any
 from tests.doors.scripted import ScriptedSource
 from tests.postgres import wait_until
 
-from tailrace.log.playback import read
-from tailrace.log.reader import LogReader, SchemaVersion
+from tailrace.log.playback.play import read
+from tailrace.log.reader import LogReader
+from tailrace.log.schema_versions import SchemaVersion
 from tailrace.log.write.writer import LogWriter
 from tailrace.model.change import POS, SEQ
 from tailrace.model.table import TableSchema
@@ -61,7 +62,7 @@ def capturing(source: Source, claim: Claim, log: Path) -> Iterator[Captured]:
             try:
                 yield captured
             finally:
-                captured.control.stop()
+                captured.control.stopping.set()
             running.result()
     finally:
         writer.close()

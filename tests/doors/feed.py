@@ -14,7 +14,7 @@ import pyarrow as pa
 from tests.doors.history import History, Line, Row, from_json, position_of
 
 from tailrace.errors import DefiniteError
-from tailrace.log.record import RECORD
+from tailrace.log.files.record import RECORD
 from tailrace.model.change import (
     BEFORE,
     COMMIT_TS,

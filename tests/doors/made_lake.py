@@ -46,9 +46,7 @@ class MadeLake:
         tables, records = {}, {}
         for table in self._tables:
             schema = self.source.describe([table])[table].schema
-            draft = self._format.table(self.home.table_path(table)).copy(
-                schema, Stamp(position, schema.relation, 1, seq)
-            )
+            draft = self._format.table(self.home.place_of(table)).copy(schema, Stamp(position, schema.relation, 1, seq))
             part = draft.write([feed.rows_of(rows[str(table)], schema)])
             tables[str(table)] = CutTable(draft.commit([part]), 1, seq)
             records[table] = TableRecord(
@@ -58,4 +56,4 @@ class MadeLake:
         self.home.cuts.append(PublishedCut(seq, position, tables))
 
     def path_of(self, table: TableId) -> Path:
-        return self.home.table_path(table)
+        return Path(self.home.place_of(table).address)

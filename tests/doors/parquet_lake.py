@@ -28,7 +28,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.errors import ResyncError
-from tailrace.files import sync
 from tailrace.lake.columns import comment, described
 from tailrace.lake.door import ConflictError, Pruned, Rewrite, Scan, TableVersion, Wanted, WritePart
 from tailrace.lake.frames import spark_schema
@@ -39,6 +38,8 @@ from tailrace.model.following import steps
 from tailrace.model.key import key_of
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
+from tailrace.storage.door import Storage
+from tailrace.storage.files import sync
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -59,8 +60,8 @@ class ParquetFormat:
     def configure(self, builder: Any) -> Any:
         return builder
 
-    def table(self, path: Path) -> ParquetTable:
-        return ParquetTable(path)
+    def table(self, place: Storage) -> ParquetTable:
+        return ParquetTable(Path(place.address))
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from tailrace.errors import DefiniteError
 from tailrace.model.position import SourcePosition
 from tailrace.offsets.attributes import ORDERS, SHARED_FIELDS, SHARED_RULES
 from tailrace.offsets.codecs import LONG, TEXT
-from tailrace.offsets.layout import Field, Layout
+from tailrace.offsets.layout import Layout, OffsetField
 from tailrace.source.door.offsets import Adopted, Counted, OffsetWords, Served
 
 LAYOUT = Layout(
     "scripted",
     "one partition; the ordinal that everything before has been read of",
-    (Field("server", TEXT, "any name", required=True),),
-    (Field("ordinal", LONG, "the position", required=True), *SHARED_FIELDS),
+    (OffsetField("server", TEXT, "any name", required=True),),
+    (OffsetField("ordinal", LONG, "the position", required=True), *SHARED_FIELDS),
     (ORDERS,),
     SHARED_RULES,
     example={"partition": {"server": "shop"}, "offset": {"ordinal": 120}},

@@ -172,7 +172,7 @@ def test_something_that_is_no_connection_string(tmp_path: Path) -> None:
 
 
 def test_a_query_on_something_that_is_no_lake(tmp_path: Path) -> None:
-    explained(run("query", str(tmp_path), "select 1"), "not a lake")
+    explained(run("query", str(tmp_path), "select 1"), "not a Tailrace lake")
 
 
 def test_a_query_that_asks_nothing_or_wants_two_formats_is_refused_and_tables_can_be_listed(

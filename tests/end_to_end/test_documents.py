@@ -24,6 +24,7 @@ from demo import shop
 from demo.embedded import EmbeddedPostgres
 from tests.journey import QUICK_JVM
 from tests.postgres import wait_until
+from tests.shared_jvm import SHARED
 from tests.snippets import Snippet, is_like, shape, snippets
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,10 +38,11 @@ WAIT_SECONDS = 120.0
 
 
 class Shell:
-    """One shell, as long as a document: what is exported in a snippet is there in the next."""
+    """One shell, as long as a document: what is exported in a snippet is there in the next. Its commands come one after
+    another, and share the worker's JVM."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             ["bash"],
             cwd=folder,
             env=environment,
@@ -52,12 +54,12 @@ class Shell:
 
     def run(self, command: str) -> tuple[int, str]:
         """Its exit code and all that it printed."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{{ {command}\n}} < /dev/null\nprintf '\\nend-of-step %s\\n' $?\n")
-        self._process.stdin.flush()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{{ {command}\n}} < /dev/null\nprintf '\\nend-of-step %s\\n' $?\n")
+        self.process.stdin.flush()
         printed = []
-        for line in self._process.stdout:
+        for line in self.process.stdout:
             if line.startswith("end-of-step "):
                 return int(line.split()[1]), "".join(printed)
             printed.append(line)
@@ -67,7 +69,7 @@ class Shell:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate()
+        self.process.communicate()
 
 
 class Background:
@@ -147,7 +149,10 @@ class Reader:
     def problems(self, document: Path) -> Iterator[str]:
         """What in a document did not happen as it says."""
         with ExitStack() as open_things:
-            shell = open_things.enter_context(Shell(self._folder, self._environment))
+            lent = SHARED.lend()
+            shell = open_things.enter_context(Shell(self._folder, self._environment | lent))
+            if lent:
+                SHARED.lent_to(shell.process)
             for snippet in snippets(document):
                 if snippet.why_not_run is not None:
                     continue

@@ -110,7 +110,7 @@ def test_what_is_being_read_stays(filled: str, tmp_path: Path) -> None:
 
 def test_a_lake_that_is_gone_is_told_how_to_drop_without_it(filled: str, tmp_path: Path) -> None:
     for arguments, message in (
-        ([str(tmp_path / "gone")], f"error: {tmp_path / 'gone'} is not a lake of Tailrace"),
+        ([str(tmp_path / "gone")], f"error: {tmp_path / 'gone'} is not a Tailrace lake"),
         ([], "error: name what to drop"),
         ([str(tmp_path / "gone"), "--all"], "error: name what to drop"),
     ):

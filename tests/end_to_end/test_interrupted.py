@@ -41,7 +41,7 @@ def test_an_interrupted_first_copy_exits_with_130_and_the_same_command_completes
 ) -> None:
     lake = tmp_path / "lake"
     process = journey.start("sync", "--once", filled, str(lake))
-    read_until(process, "copying the tables")
+    read_until(process, "copying existing rows")
     code, _, errors = journey.interrupt(process)
     assert code == 130
     assert errors.splitlines()[-1].startswith("interrupted: nothing is published yet; the same command continues")

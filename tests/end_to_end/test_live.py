@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.journey import cuts, interrupt, start, wait_for_cuts
+from tests.journey import cuts, interrupt, start_shared, wait_for_cuts
 
 import tailrace
 from tailrace.read.duckdb import connect
@@ -28,7 +28,7 @@ def test_a_transaction_over_three_tables_is_seen_whole_in_every_live_read_while_
         for table in TABLES:
             conn.execute(f"create table {table} (id int primary key, round int not null, filler text)")
             conn.execute(f"insert into {table} select n, 0, repeat('x', 100) from generate_series(1, 3000) n")
-        sync = start("sync", database, str(lake), "--publish-every", "0.1")
+        sync = start_shared("sync", database, str(lake), "--publish-every", "0.1")
         wait_for_cuts(sync, lake, 1)
         delays = []
         for number in range(1, ROUNDS_MAX + 1):

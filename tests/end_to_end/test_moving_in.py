@@ -18,7 +18,7 @@ import pytest
 from demo.compare import compare
 from demo.embedded import EmbeddedPostgres
 from tests import debezium
-from tests.journey import interrupt, run, start, wait_for_cuts
+from tests.journey import interrupt, run, start_shared, wait_for_cuts
 from tests.postgres import wait_until
 from tests.running import sync_once
 from tests.serving import Served, config_for, serving
@@ -176,7 +176,7 @@ def test_a_real_debezium_hands_its_slot_over_in_the_middle_of_writes_and_nothing
     writer.start()
     try:
         _import(legacy.dsn, lake, legacy.folder / "offsets.dat")
-        process = start("sync", legacy.dsn, str(lake), "--slot", SLOT, "--publication", debezium.PUBLICATION)
+        process = start_shared("sync", legacy.dsn, str(lake), "--slot", SLOT, "--publication", debezium.PUBLICATION)
         wait_for_cuts(process, lake, 3)
     finally:
         writer.stop()

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from demo.compare import compare
-from tests.journey import interrupt, run, start, wait_for_cuts
+from tests.journey import interrupt, run, start_shared, wait_for_cuts
 
 from tailrace.log.reader import LogReader
 
@@ -83,7 +83,7 @@ def test_a_running_sync_is_read_and_never_edited_and_a_reset_can_be_taken_back(d
     lake = str(tmp_path / "lake")
     with psycopg.connect(database, autocommit=True) as conn:
         conn.execute(SETUP)
-    process = start("sync", database, lake)
+    process = start_shared("sync", database, lake)
     wait_for_cuts(process, Path(lake), 1)
     assert offset_of(lake)["lsn"] > 0
     for command in (("reset", lake), ("undo", lake), ("set", lake, body(database, lsn=offset_of(lake)["lsn"]))):

@@ -16,7 +16,7 @@ ROUNDS = 10
 POINTS = {
     "snapshot.table.copied": 4,
     "publish.table": 20,
-    "delta.link": 20,
+    "storage.link": 20,
     "publish.durable": 20,
     "capture.flushed": 50,
 }

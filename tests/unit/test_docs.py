@@ -12,6 +12,13 @@ import typer.main
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+FOR_USERS = [*(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")), *(ROOT / "docs").glob("*.md")]
+GENERATED = ROOT / "docs" / "configuration.md"
+TURNED = re.compile(
+    r"\b(?:so many|of which|that of|such an?|another one where|who wants|would else|without a word|has yet to"
+    r"|(?:is|are) told)\b",
+    re.IGNORECASE,
+)
 
 
 def _commands() -> dict[str, list[str]]:
@@ -77,6 +84,18 @@ def test_every_make_target_explains_itself() -> None:
 def test_ci_runs_what_the_readme_says() -> None:
     assert "exec make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "`make test`" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_sentences_for_users_are_not_turned_around() -> None:
+    """These words open clauses that a reader has to read twice. What is generated says what the code says."""
+    turned = [
+        f"{document.name}: {text[max(0, found.start() - 40) : found.end() + 20]}"
+        for document in FOR_USERS
+        if document != GENERATED
+        for text in [re.sub(r"\s+", " ", document.read_text(encoding="utf-8"))]
+        for found in TURNED.finditer(text)
+    ]
+    assert turned == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -22,6 +22,11 @@ OLD_WORDS = re.compile(r"\b(anew|afresh|somebody|nobody|anybody|everybody|(?:goe
 PROSE_COLUMNS_MAX = 120
 MACHINE_PATH = re.compile(r"(?<![\w.:/])/(?:home|root|work|Users|tmp)/[\w.-]+")
 
+LOCAL_FILES = re.compile(
+    r"^open$|\.(read_(?:text|bytes)|write_(?:text|bytes)|unlink|rename|mkdir|rmdir|iterdir|r?glob|stat|exists|touch)$"
+)
+LOCAL_MODULES = re.compile(r"os\b|shutil\b|tempfile\b|tailrace\.storage\.(?!door)")
+
 # The one place where tests wait for time to pass.
 WAITING_FILE = ROOT / "tests" / "postgres.py"
 
@@ -219,3 +224,23 @@ def _room_of_private(module: str) -> str | None:
 
 def _is_inside(path: Path, room: str) -> bool:
     return path.is_relative_to(ROOT / "src" / room.replace(".", "/"))
+
+
+def test_a_lakes_files_are_reached_through_the_door_to_storage() -> None:
+    """`tailrace.storage.door.Storage`: a lake may lie where there are neither folders nor files. Local are the home of
+    its connector (`home.py`, `records/`), what can be made again (`key_index.py`), and DuckDB itself (`_scan.py`)."""
+    lake = PACKAGE / "lake"
+    local = {lake / "home.py", lake / "key_index.py", lake / "delta" / "_scan.py"}
+    paths = [path for path in lake.rglob("*.py") if path not in local and path.parent.name != "records"]
+    calls = [
+        f"{place} {text}"
+        for place, call in _nodes(paths, ast.Call)
+        if LOCAL_FILES.search(text := ast.unparse(call.func))
+    ]
+    imports = [
+        f"{place} {module}"
+        for path in paths
+        for place, module in _imported_modules(path)
+        if LOCAL_MODULES.match(module)
+    ]
+    assert calls + imports == []

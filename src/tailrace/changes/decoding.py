@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.changes.shape import TableShape
-from tailrace.log.playback import PLAYBACK, read
-from tailrace.log.ranges import ByteRange
+from tailrace.log.playback.play import PLAYBACK, read
+from tailrace.log.playback.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.model.change import change_schema
 from tailrace.model.exact import together

@@ -26,7 +26,7 @@ from tailrace.changes.decoding import Changes
 from tailrace.changes.states import events_of, states_of
 from tailrace.changes.tail import Tail
 from tailrace.errors import TransientError
-from tailrace.log.ranges import ByteRange
+from tailrace.log.playback.ranges import ByteRange
 from tailrace.model.change import FROM, KEY, OP, POS, SEQ
 from tailrace.model.codes import key_codes
 from tailrace.model.exact import exact_of, together

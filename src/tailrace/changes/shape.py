@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.errors import DefiniteError, ResyncError
-from tailrace.log.reader import SchemaVersion
-from tailrace.log.record import Array
+from tailrace.log.files.record import Array
+from tailrace.log.schema_versions import SchemaVersion
 from tailrace.model.change import BEFORE, UNCHANGED, Decode, WhyCopy, change_schema
 from tailrace.model.column_names import folded
 from tailrace.model.exact import EXACT, EXACT_BEFORE, exact_of, renamed, with_exact, without_exact

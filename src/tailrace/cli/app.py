@@ -3,11 +3,15 @@ type, arguments as they are written in documents."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from tailrace.cli.given import with_options
+from tailrace.cli.phrases import phrased
 
 ORDER = ("doctor", "sync", "query", "tables", "verify", "drop", "run", "signal", "signals", "offsets", "maintain")
 """The commands that a newcomer meets, in that order. The others follow."""
@@ -36,14 +40,14 @@ class Command(TyperCommand):
         return _bare(super().collect_usage_pieces(ctx))
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Several commands."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
 
 
-class Commands(Group):
+class Commands(CommandGroup):
     """All of them, in the order in which they are met."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -54,8 +58,16 @@ class Commands(Group):
 class App(typer.Typer):
     """Commands that are declared as `typer` has it."""
 
-    def __init__(self, *, cls: type[TyperGroup] = Group, **options: Any) -> None:
-        super().__init__(cls=cls, add_completion=False, no_args_is_help=True, **options)
+    def __init__(self, *, cls: type[TyperGroup] = CommandGroup, help: str = "", **options: Any) -> None:
+        super().__init__(cls=cls, add_completion=False, no_args_is_help=True, help=phrased(help) or None, **options)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        return super().command(name, **{"cls": Command, **options})
+        """A command whose help may have phrases of the source in it, and whose options may be `given`."""
+
+        def declare(function: Callable[..., None]) -> Callable[..., None]:
+            text = phrased(inspect.getdoc(function) or "")
+            declared = with_options(name or function.__name__, function)
+            super(App, self).command(name, **{"cls": Command, "help": text, **options})(declared)
+            return function
+
+        return declare

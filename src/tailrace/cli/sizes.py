@@ -1,4 +1,4 @@
-"""Sizes and times as people read them. As in Postgres, a kilobyte has 1024 bytes."""
+"""Sizes and times as people read them. A kilobyte has 1024 bytes."""
 
 from __future__ import annotations
 

@@ -9,79 +9,44 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.configuration._examination import Examination
-from tailrace.configuration._table_lists import append_only_tables, table_patterns
-from tailrace.configuration.quantities import LOG_QUOTA_BYTES_MIN, LOG_SEGMENT_BYTES_MIN
-from tailrace.configuration.spark_master import FORMS, is_master
+from tailrace.configuration.properties import words_of
+from tailrace.configuration.tables import chosen, of_schemas
+from tailrace.configuration.values import MASTERS, is_master
 from tailrace.model.table import TableId
+from tailrace.model.table_pattern import parse_expression
 from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Watermarking
 
-_LIBPQ = {
-    "database.hostname": "host",
-    "database.port": "port",
-    "database.user": "user",
-    "database.password": "password",
-    "database.dbname": "dbname",
-    "database.sslmode": "sslmode",
-    "database.sslcert": "sslcert",
-    "database.sslkey": "sslkey",
-    "database.sslpassword": "sslpassword",
-    "database.sslrootcert": "sslrootcert",
-}
-_NEEDED = ("database.hostname", "database.user", "database.dbname")
+LOG_QUOTA_BYTES_MIN = 64 << 20
+LOG_SEGMENT_BYTES_MIN = 1 << 20
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _SPARK_CONF = "spark.conf."
 _MODES = {"no_data": SnapshotMode.NEVER}
 
 
 @dataclass(frozen=True)
-class Parts:
+class ConnectorParts:
     """What a configuration comes to."""
 
     name: str
+    kind: str
     dsn: str = field(repr=False)
     settings: ConnectorSettings = field(repr=False)
     source_options: Mapping[str, Any]
 
 
-def assembled(examination: Examination, lakes: Path | None) -> Parts | None:
+def assembled(examination: Examination, lakes: Path | None) -> ConnectorParts | None:
     """None where a name or a lake is missing. What is wrong is added to the examination's problems."""
     name = examination.text("name")
     if name is None:
-        _require(examination, "name", "missing: give the connector a name")
-    dsn = _dsn(examination)
+        examination.require("name", "missing: give the connector a name")
+    words = words_of(examination.properties)
+    dsn = words.dsn(examination)
     lake = _lake(examination, name, lakes)
-    settings = _settings(examination, lake or Path())
-    options = _source_options(examination, settings)
+    settings = settings_of(examination, lake or Path())
+    options = {**words.arguments(examination), "signal_table": settings.signal_table}
     if name is None or lake is None:
         return None
-    return Parts(name, dsn, settings, options)
-
-
-def _require(examination: Examination, key: str, problem: str) -> None:
-    """Unless the key has a problem already, which is why its value is missing."""
-    if key not in examination.problems:
-        examination.refuse(key, problem)
-
-
-def _dsn(examination: Examination) -> str:
-    given = [key for key in _LIBPQ if examination.text(key) is not None]
-    whole = examination.text("database.dsn")
-    if whole is not None:
-        for key in given:
-            examination.refuse(key, "is part of database.dsn already: give one of the two")
-        return whole
-    if "database.dsn" in examination.problems:
-        return ""
-    for key in _NEEDED:
-        if key not in given:
-            _require(examination, key, "required (or set database.dsn)")
-    return " ".join(f"{_LIBPQ[key]}={_quoted(examination.values[key])}" for key in given)
-
-
-def _quoted(value: str) -> str:
-    """As libpq reads it in `key=value` pairs: any character may be in it."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return ConnectorParts(name, words.kind, dsn, settings, options)
 
 
 def _lake(examination: Examination, name: str | None, lakes: Path | None) -> Path | None:
@@ -89,16 +54,17 @@ def _lake(examination: Examination, name: str | None, lakes: Path | None) -> Pat
     if path is not None:
         return Path(path)
     if lakes is None:
-        _require(examination, "lake.path", "missing: give the lake's folder")
+        examination.require("lake.path", "missing: give the lake's folder")
     elif name is not None and not _FOLDER.fullmatch(name):
-        _require(
-            examination, "lake.path", "missing: the connector's name cannot be a folder's, so give the lake's folder"
+        examination.require(
+            "lake.path", "missing: the connector's name cannot be a folder's, so give the lake's folder"
         )
     return None if lakes is None or name is None else lakes / name
 
 
-def _settings(examination: Examination, lake: Path) -> ConnectorSettings:
-    tables, exclude = table_patterns(examination)
+def settings_of(examination: Examination, lake: Path) -> ConnectorSettings:
+    """What is not about the source."""
+    tables, exclude = _table_patterns(examination)
     mode = examination.text("snapshot.mode") or SnapshotMode.INITIAL
     compression = examination.text("log.compression")
     defaults = ConnectorSettings(lake)
@@ -123,6 +89,24 @@ def _settings(examination: Examination, lake: Path) -> ConnectorSettings:
         signal_file=_signal_file(examination),
         spark=_spark(examination),
     )
+
+
+def _table_patterns(examination: Examination) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Patterns of tables to copy, none for all of them, and of tables to leave out."""
+    exclude = examination.table_patterns("table.exclude.list")
+    exclude += of_schemas(examination.read_each("schema.exclude.list", parse_expression))
+    return tuple(_included(examination)), tuple(exclude)
+
+
+def _included(examination: Examination) -> list[str]:
+    key = "table.include.list"
+    schemas = examination.read_each("schema.include.list", parse_expression)
+    if not examination.items(key):
+        return of_schemas(schemas)
+    patterns = [*examination.lists.get(key, ()), *examination.read_each(key, lambda item: chosen(item, schemas))]
+    if not patterns and key not in examination.problems:
+        examination.refuse(key, "names no table in the schemas of schema.include.list")
+    return patterns
 
 
 def _readers(examination: Examination) -> int | None:
@@ -156,7 +140,7 @@ def _watermarking(examination: Examination) -> Watermarking:
 def _signal_file(examination: Examination) -> Path | None:
     path = examination.text("signal.file")
     if path is None and "file" in examination.items("signal.enabled.channels"):
-        _require(examination, "signal.file", "missing: the channel file is enabled and needs it")
+        examination.require("signal.file", "missing: the channel file is enabled and needs it")
     return Path(path) if path is not None and _is_enabled(examination, "file") else None
 
 
@@ -173,42 +157,12 @@ def _spark(examination: Examination) -> SparkSettings:
             if not name.startswith("spark."):
                 examination.refuse(key, f"is no setting of Spark's: write {_SPARK_CONF}spark.{name}")
             conf.append((name, value))
+    for setting in examination.lists.get(f"{_SPARK_CONF}*", ()):
+        name, _, value = setting.partition("=")
+        conf.append((name, value))
     master = examination.text("spark.master") or SparkSettings().master
     if not is_master(master):
-        examination.refuse("spark.master", f"is not a Spark master: give one of {FORMS}")
+        examination.refuse(
+            "spark.master", f"{examination.shown('spark.master')} is not a Spark master: give one of {MASTERS}"
+        )
     return SparkSettings(master, tuple(conf), examination.text("spark.ui") == "true")
-
-
-def _source_options(examination: Examination, settings: ConnectorSettings) -> dict[str, Any]:
-    return {
-        "slot": _slot(examination),
-        "publication": _publication(examination),
-        "append_only": append_only_tables(examination),
-        "signal_table": settings.signal_table,
-        "as_text": list(examination.items("columns.as.text")),
-        "generated": examination.text("columns.generated") == "true",
-        "stream": {
-            "two_phase": examination.text("stream.two.phase") == "true",
-            "origin": examination.text("stream.origin") or "any",
-            "failover": examination.text("slot.failover") == "true",
-        },
-    }
-
-
-def _slot(examination: Examination) -> str | None:
-    name = examination.text("slot.name")
-    if name is not None and not re.fullmatch("[a-z0-9_]{1,63}", name):
-        examination.refuse("slot.name", "may have up to 63 lowercase letters, digits and underscores")
-    return name
-
-
-def _publication(examination: Examination) -> str | None:
-    name, mode = examination.text("publication.name"), examination.text("publication.autocreate.mode")
-    key = "publication.autocreate.mode"
-    if name is None and mode == "disabled":
-        _require(examination, "publication.name", f"missing: {key} is disabled, so name the one that is there")
-    if name is None and mode == "all_tables":
-        examination.warn(key, "a publication of the tables that are copied is made")
-    if name is not None and mode in ("all_tables", "filtered"):
-        examination.warn(key, "publication.name is used as it is: it is neither made nor altered")
-    return name

@@ -13,9 +13,9 @@ def parse_properties(text: str) -> dict[str, str]:
     """Every key with its value; of a key that is there twice, the last one."""
     entries = {}
     for line in _whole_lines(text):
-        found = _LINE.fullmatch(line)
-        if found is not None:
-            entries[_plain(found["key"])] = _plain(found["value"])
+        entry = _LINE.fullmatch(line)
+        if entry is not None:
+            entries[_plain(entry["key"])] = _plain(entry["value"])
     return entries
 
 
@@ -38,4 +38,6 @@ def _whole_lines(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _LETTERS.get(found[2], found[2]), text)
+    return _ESCAPE.sub(
+        lambda escape: chr(int(escape[1], 16)) if escape[1] else _LETTERS.get(escape[2], escape[2]), text
+    )

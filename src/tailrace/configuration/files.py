@@ -31,8 +31,8 @@ class _TextLoader(yaml.SafeLoader):  # type: ignore[misc]
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         _require_once([str(key.value) for key, _ in node.value])
-        found: dict[Any, Any] = super().construct_mapping(node, deep)
-        return found
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 def load(path: Path) -> dict[str, str]:
@@ -43,11 +43,11 @@ def load(path: Path) -> dict[str, str]:
 
 def normalised(raw: Mapping[str, Any]) -> dict[str, str]:
     """Flat texts: nesting becomes dots, a list is joined by commas, null is left out."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for key, value in _flat("", raw):
-        if found.setdefault(key, value) != value:
+        if texts.setdefault(key, value) != value:
             raise DefiniteError(f"{key} is there twice, with different values", "leave one of them out")
-    return found
+    return texts
 
 
 def _flat(prefix: str, value: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
@@ -84,11 +84,11 @@ def _parsed(path: Path, text: str) -> Mapping[str, Any]:
     try:
         match path.suffix.lower():
             case ".yaml" | ".yml":
-                found = yaml.load(text, _TextLoader)
+                parsed = yaml.load(text, _TextLoader)
             case ".json":
-                found = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_object)
+                parsed = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_object)
             case ".properties":
-                found = parse_properties(text)
+                parsed = parse_properties(text)
             case _:
                 raise DefiniteError(f"{path} is no configuration by its name", "call it .yaml, .json or .properties")
     except yaml.MarkedYAMLError as error:
@@ -100,9 +100,9 @@ def _parsed(path: Path, text: str) -> Mapping[str, Any]:
         raise DefiniteError(f"{path} is nested too deeply") from None
     except yaml.YAMLError:
         raise DefiniteError(f"{path} is not YAML", "it has a character that YAML does not allow") from None
-    if not isinstance(found, Mapping):
+    if not isinstance(parsed, Mapping):
         raise DefiniteError(f"{path} has no keys", "write one a line: database.hostname: 127.0.0.1")
-    return found
+    return parsed
 
 
 def _unwrapped(raw: Mapping[str, Any]) -> Mapping[str, Any]:

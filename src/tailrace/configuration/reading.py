@@ -5,16 +5,16 @@ All problems are found at once. A connector gets a configuration without problem
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tailrace.configuration._assembly import assembled
-from tailrace.configuration._examination import Examination
+from tailrace.configuration._assembly import assembled, settings_of
+from tailrace.configuration._examination import NO_LISTS, Examination
 from tailrace.configuration.files import normalised
 from tailrace.configuration.problems import ConfigurationError
-from tailrace.configuration.properties import PROPERTIES, Property, property_of
+from tailrace.configuration.properties import Property, all_properties, property_of
 from tailrace.configuration.secrets import redacted, require_given_again, shown, unredacted
 from tailrace.errors import DefiniteError
 from tailrace.settings import ConnectorSettings
@@ -26,6 +26,7 @@ __all__ = [
     "check",
     "normalised",
     "read",
+    "read_settings",
     "redacted",
     "require_given_again",
     "unredacted",
@@ -42,7 +43,7 @@ class Configuration:
 
     name: str
     kind: str
-    """Which kind of source: `postgresql`."""
+    """Which kind of source, as `source.kinds` has it."""
     dsn: str = field(repr=False)
     """With the password: never logged."""
     settings: ConnectorSettings = field(repr=False)
@@ -70,20 +71,23 @@ class PropertyCheck:
     recommended_values: tuple[str, ...]
 
 
-def read(properties: Mapping[str, str], lakes: Path | None = None) -> Configuration:
+def read(
+    properties: Mapping[str, str], lakes: Path | None = None, lists: Mapping[str, Sequence[str]] = NO_LISTS
+) -> Configuration:
     """The configuration with its secrets looked up; ConfigurationError with every problem where there is one.
 
-    `lakes` is the folder for the lakes of connectors that name none: `lakes/NAME`.
+    `lakes` is the folder for the lakes of connectors that name none: `lakes/NAME`. `lists` are items of lists, by
+    key, as the command line has them: tables are patterns there, in place of Debezium's expressions.
     """
     _require_few(properties)
-    examination = Examination.of(properties)
+    examination = Examination.of(properties, lists)
     parts = assembled(examination, lakes)
     if parts is None or examination.problems:
         raise ConfigurationError(examination.problems)
-    warnings = [f"{key}: {each}" for key, found in examination.warnings.items() for each in found]
+    warnings = [f"{key}: {each}" for key, several in examination.warnings.items() for each in several]
     return Configuration(
         name=parts.name,
-        kind="postgresql",
+        kind=parts.kind,
         dsn=parts.dsn,
         settings=parts.settings,
         source_options=parts.source_options,
@@ -92,12 +96,23 @@ def read(properties: Mapping[str, str], lakes: Path | None = None) -> Configurat
     )
 
 
+def read_settings(
+    properties: Mapping[str, str], lake: Path, lists: Mapping[str, Sequence[str]] = NO_LISTS
+) -> ConnectorSettings:
+    """What of a configuration is not about a source; ConfigurationError with every problem where there is one."""
+    examination = Examination.of(properties, lists)
+    settings = settings_of(examination, lake)
+    if examination.problems:
+        raise ConfigurationError(examination.problems)
+    return settings
+
+
 def check(properties: Mapping[str, str]) -> list[PropertyCheck]:
     """Every key that there is, and every other one that is given. That a lake is named is not asked for."""
     _require_few(properties)
     examination = Examination.of(properties)
     assembled(examination, lakes=Path())
-    names = [each.name for each in PROPERTIES if not each.is_family]
+    names = [each.name for each in all_properties(properties) if not each.is_family]
     names += [key for key in properties if key not in names]
     return [_checked(examination, name) for name in names]
 
@@ -110,15 +125,15 @@ def _require_few(properties: Mapping[str, str]) -> None:
 
 def _checked(examination: Examination, name: str) -> PropertyCheck:
     properties = examination.properties
-    found = property_of(name, properties)
+    known = property_of(name, properties)
     given = properties.get(name)
-    default = None if found is None else found.default
+    default = None if known is None else known.default
     return PropertyCheck(
         name=name,
-        property=found,
+        property=known,
         value=default if given is None else shown(name, given, properties),
         is_given=given is not None,
         errors=tuple(examination.problems.get(name, ())),
         warnings=tuple(examination.warnings.get(name, ())),
-        recommended_values=() if found is None else found.values or found.harmless,
+        recommended_values=() if known is None else known.values or known.harmless,
     )

@@ -13,21 +13,10 @@ from pathlib import Path
 
 from tailrace.configuration._java_properties import parse_properties
 from tailrace.configuration._text_files import read_text
-from tailrace.configuration.properties import MASK, is_secret
+from tailrace.configuration.properties import MASK, is_secret, words_of
 from tailrace.errors import DefiniteError
 from tailrace.hidden import hide
 
-PASSWORD = "database.password"
-DESTINATION = (
-    "database.hostname",
-    "database.port",
-    "database.user",
-    "database.sslmode",
-    "database.sslrootcert",
-    "database.sslcert",
-    "database.sslkey",
-)
-"""Who gets the password, and how."""
 SECRET_CHARACTERS_MAX = 64 << 10
 """More in a file is no secret."""
 _REFERENCE = re.compile(r"(?P<escaped>\$\$\{)|\$\{(?:(?P<provider>env|file):(?P<rest>[^{}]*)\})?")
@@ -59,13 +48,14 @@ def unredacted(new: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str]
 def require_given_again(new: Mapping[str, str], old: Mapping[str, str]) -> None:
     """A definite error where the stored password, which `new` shows as its mask, would be sent to another server, for
     another user or under other rules than it was given for."""
-    if new.get(PASSWORD) != MASK or redacted(old).get(PASSWORD) != MASK:
+    words = words_of(old)
+    if new.get(words.password) != MASK or redacted(old).get(words.password) != MASK:
         return
-    changed = [key for key in DESTINATION if new.get(key) != old.get(key)]
+    changed = [key for key in words.destination if new.get(key) != old.get(key)]
     if changed:
         raise DefiniteError(
             f"{', '.join(changed)}: changed, so the stored password is not used",
-            f"give the password again with it: {PASSWORD}",
+            f"give the password again with it: {words.password}",
         )
 
 
@@ -78,22 +68,22 @@ def shown(key: str, value: str, properties: Mapping[str, str]) -> str:
 
 def is_reference(text: str) -> bool:
     """Whether the text is a reference and nothing else."""
-    found = _REFERENCE.fullmatch(text)
-    return found is not None and found["provider"] is not None
+    reference = _REFERENCE.fullmatch(text)
+    return reference is not None and reference["provider"] is not None
 
 
 def has_reference(text: str) -> bool:
     """Whether anything of the text is looked up."""
-    return any(found["provider"] is not None for found in _REFERENCE.finditer(text))
+    return any(reference["provider"] is not None for reference in _REFERENCE.finditer(text))
 
 
-def _value(found: re.Match[str]) -> str:
-    if found["escaped"] is not None:
+def _value(reference: re.Match[str]) -> str:
+    if reference["escaped"] is not None:
         return "${"
-    if found["provider"] is None:
+    if reference["provider"] is None:
         # What follows may be a part of a password.
         raise SecretError(f"has a ${{ that begins none of {_FORMS}; write $${{ for one that is meant as it stands")
-    value = _environment(found["rest"]) if found["provider"] == "env" else _file(found["rest"])
+    value = _environment(reference["rest"]) if reference["provider"] == "env" else _file(reference["rest"])
     hide(value)
     return value
 

@@ -25,17 +25,18 @@ from tailrace.connector.events import (
     log_event,
 )
 from tailrace.connector.messages import own
-from tailrace.connector.run import Run
+from tailrace.connector.run import run
+from tailrace.connector.signals.sender import send_resync
 from tailrace.engine.door import Engine
 from tailrace.errors import TailraceError
 from tailrace.hidden import masked
-from tailrace.lake.files import write_json
 from tailrace.lake.home import LakeHome
 from tailrace.model.cut import PublishedCut
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door.source import Source
+from tailrace.storage.files import write_json
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Connector:
 
     def stop(self) -> None:
         """End after the batch in hand. Any thread, any signal handler."""
-        self._control.stop()
+        self._control.stop.set()
 
     def pause(self) -> None:
         """Take nothing from the source and publish nothing, until resumed. A copy under way ends first."""
@@ -96,9 +97,10 @@ class Connector:
     def resume(self) -> None:
         self._control.resume()
 
-    def resync(self, table: TableId) -> None:
-        """Copy one table again beside the others."""
-        self._control.resync(table)
+    def resync(self, table: TableId) -> str:
+        """Copy one table again beside the others, in this run or the next; returns the id of the signal that says so.
+        Durable when this returns. Any thread."""
+        return send_resync(self._settings.lake, table)
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Wait until the run has ended, or for so long; True when it has. Raises the error that ended it."""
@@ -121,7 +123,7 @@ class Connector:
         own(LakeHome(self._settings.lake).messages)
         self._tell(StateChanged(ConnectorState.STARTING))
         try:
-            Run(self._settings, self._source, self._control, self._tell, self._spark).run()
+            run(self._settings, self._source, self._control, self._tell, self._spark)
             self._tell(StateChanged(ConnectorState.STOPPED))
         except BaseException as error:
             self._error = error

@@ -10,30 +10,21 @@ from tailrace.connector.events import Event, TroubleChanged
 from tailrace.engine.door import Engine
 from tailrace.errors import TransientError
 from tailrace.lake.home import LakeHome
-from tailrace.model.table import TableId
 from tailrace.source.door.values import Problem, Waiting
+from tailrace.stop import Stop
 
-STOP_POLL_SECONDS = 1.0
 BREAK_OFF_SECONDS = 5.0
 """How long a job may go on after we are to stop: most end by then, and what they did is published."""
-
-
-class StopRequest(BaseException):
-    """The connector was asked to stop."""
 
 
 class RunControl:
     """Any thread, any signal handler."""
 
     def __init__(self) -> None:
-        self._stopping = threading.Event()
+        self.stop = Stop()
         self._paused = threading.Event()
-        self._resyncs: list[TableId] = []
         self.home: LakeHome | None = None
         """The lake, once it is ours alone."""
-
-    def stop(self) -> None:
-        self._stopping.set()
 
     def pause(self) -> None:
         self._paused.set()
@@ -41,46 +32,25 @@ class RunControl:
     def resume(self) -> None:
         self._paused.clear()
 
-    def resync(self, table: TableId) -> None:
-        self._resyncs.append(table)
-
-    @property
-    def is_stopping(self) -> bool:
-        return self._stopping.is_set()
-
     @property
     def is_paused(self) -> bool:
         return self._paused.is_set()
-
-    def take_resyncs(self) -> list[TableId]:
-        taken = list(self._resyncs)
-        del self._resyncs[: len(taken)]
-        return taken
-
-    def check(self) -> None:
-        """Raises when we are to stop."""
-        if self._stopping.is_set():
-            raise StopRequest
-
-    def wait(self, seconds: float) -> None:
-        self._stopping.wait(seconds)
 
 
 class BreakingOff:
     """Inside its `with`, work that has not ended some seconds after we are to stop is broken off: a job may hang, and
     nothing of it counts before it has ended."""
 
-    def __init__(self, control: RunControl, engine: Engine, groups: Sequence[str]) -> None:
-        self._control, self._engine, self._groups = control, engine, groups
-        self._left = threading.Event()
+    def __init__(self, stop: Stop, engine: Engine, groups: Sequence[str]) -> None:
+        self._engine, self._groups = engine, groups
+        self._wanted = Stop(stop)
+        """Set when the work is to stop, and when it has ended."""
+        self._ended = Stop()
         self._thread = threading.Thread(target=self._watch, name="breaking off", daemon=True)
 
     def _watch(self) -> None:
-        while not self._control.is_stopping:
-            self._control.wait(STOP_POLL_SECONDS)
-            if self._left.is_set():
-                return
-        while not self._left.wait(BREAK_OFF_SECONDS):
+        self._wanted.wait()
+        while not self._ended.wait(BREAK_OFF_SECONDS):
             for group in self._groups:
                 self._engine.cancel(group)
 
@@ -89,7 +59,8 @@ class BreakingOff:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._left.set()
+        self._ended.set()
+        self._wanted.set()
 
 
 class HeldUpError(TransientError):
@@ -99,14 +70,14 @@ class HeldUpError(TransientError):
 class Waits:
     """What a call to the source waits for, told once, until the call is over or we are to stop."""
 
-    def __init__(self, control: RunControl, tell: Callable[[Event], None]) -> None:
-        self._control = control
+    def __init__(self, stop: Stop, tell: Callable[[Event], None]) -> None:
+        self._stop = stop
         self._tell = tell
         self._told: Problem | None = None
 
     def __call__(self, problem: Problem | None) -> None:
         """A `Waiting` of the source's door."""
-        self._control.check()
+        self._stop.check()
         if problem is not None and problem != self._told:
             self._told = problem
             self._tell(TroubleChanged(problem.message, problem.hint))

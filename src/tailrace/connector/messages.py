@@ -10,7 +10,9 @@ import json
 import logging
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
@@ -101,6 +103,21 @@ def own(path: Path) -> None:
 def owned(work: Callable[[], T]) -> Callable[[], T]:
     """The work, for another thread of the connector whose thread this is."""
     return partial(copy_context().run, work)
+
+
+def beside(work: Callable[[], T]) -> Future[T]:
+    """The work, in a thread of its own of this connector. A process that is to end does not wait for it: a lock at the
+    source may hold it up for as long as another process likes."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=owned(run), name="beside", daemon=True).start()
+    return future
 
 
 def join_owner() -> Callable[[], None]:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tailrace.connector.copy.growth import Growth
-from tailrace.lake.files import read_json
+from tailrace.errors import DefiniteError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
-from tailrace.log.playback import read
+from tailrace.log.playback.play import read
 from tailrace.log.reader import LogReader
 from tailrace.model.copy_progress import TableProgress
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
+from tailrace.storage.files import read_json
 
 RANGE_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class TableStatus:
+class LakeTableStatus:
     """One table at one moment."""
 
     table: TableId
@@ -41,7 +43,7 @@ class LakeStatus:
     reason: str | None
     holder: int | None
     """The process that writes the lake now."""
-    tables: list[TableStatus]
+    tables: list[LakeTableStatus]
 
 
 def lake_status(lake: Path) -> LakeStatus:
@@ -53,24 +55,29 @@ def lake_status(lake: Path) -> LakeStatus:
     state = stored["state"] if holder is not None or has_ended else "killed"
     reader = LogReader(home.log) if (home.log / "head").exists() else None
     tables = [
-        TableStatus(table, record, _changes_behind(home, reader, table, record))
+        LakeTableStatus(table, record, _changes_behind(home, reader, table, record))
         for table, record in sorted(home.tables.load().items())
     ]
     return LakeStatus(state, stored["reason"], holder, tables)
 
 
 def stored_progress(home: LakeHome, records: Mapping[TableId, TableRecord]) -> dict[TableId, TableProgress]:
-    """How far the copies of these tables are that are made by windows, as their newest versions say it: whether or not
-    a connector runs."""
+    """How far copies by windows are: see `stored_growths`."""
+    return {table: growth.progress(table) for table, growth in stored_growths(home, records)}
+
+
+def stored_growths(home: LakeHome, records: Mapping[TableId, TableRecord]) -> Iterator[tuple[TableId, Growth]]:
+    """How far the copies of these tables are that are made by windows, as their newest versions say it, whether or not
+    a connector runs. A damaged table is left out: the next start goes back to what is whole."""
     source = home.source()
-    found: dict[TableId, TableProgress] = {}
     for table, record in records.items() if source is not None else ():
         assert source is not None
-        version = format_named(source.format).table(home.table_path(table)).version()
+        version = None
+        with suppress(DefiniteError):
+            version = format_named(source.format).table(home.place_of(table)).version()
         stamp = version.stamp if version is not None else None
         if stamp is not None and stamp.copy == record.copy and stamp.growth is not None:
-            found[table] = Growth.from_json(stamp.growth).progress(table)
-    return found
+            yield table, Growth.from_json(stamp.growth)
 
 
 def _changes_behind(home: LakeHome, reader: LogReader | None, table: TableId, record: TableRecord) -> int | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.lake.stamp import Stamp
 from tailrace.model.table import Column, TableSchema
+from tailrace.storage.door import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -239,6 +240,6 @@ class LakeFormat(Protocol):
         """A Spark session's builder with what the format needs."""
         ...
 
-    def table(self, path: Path) -> LakeTable:
-        """The table in this folder, which need not be there yet. To import the format does not import Spark."""
+    def table(self, place: Storage) -> LakeTable:
+        """The table in this place, which need not be there yet. To import the format does not import Spark."""
         ...

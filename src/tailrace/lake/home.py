@@ -28,6 +28,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
@@ -35,10 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError, GapError
-from tailrace.files import sync
-from tailrace.folder_lock import FolderLock, HeldError, note_of_holder
 from tailrace.lake.cuts import Cuts
-from tailrace.lake.files import write_json
 from tailrace.lake.records.choices import Choices
 from tailrace.lake.records.clean_shutdown import LeftFile
 from tailrace.lake.records.notifications import Notifications
@@ -49,7 +47,13 @@ from tailrace.lake.records.signal_book import SignalBook
 from tailrace.lake.records.table_states import TableStates
 from tailrace.lake.records.vouched import VouchedFile
 from tailrace.model.table import TableId
+from tailrace.storage.door import Storage
+from tailrace.storage.files import sync, write_json
+from tailrace.storage.folder_lock import FolderLock, HeldError, note_of_holder
+from tailrace.storage.local import LocalFolder
 
+OWN = "_tailrace"
+"""The folder for what a lake knows about itself. No table has it: its name begins with no letter."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -73,7 +77,8 @@ class LakeHome:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self._own = self.path / "_tailrace"
+        self.storage: Storage = LocalFolder(self.path)
+        self._own = self.path / OWN
         self.log = self._own / "log"
         self.spark_log = self._own / "spark.log"
         self.messages = self._own / "tailrace.log"
@@ -83,7 +88,7 @@ class LakeHome:
         self.maintained_file = self._own / "maintained"
         self.left = LeftFile(self._own / "left.json")
         self.vouched = VouchedFile(self._own / "vouched")
-        self.cuts = Cuts(self._own / "cuts.jsonl")
+        self.cuts = Cuts(self.storage.journal(f"{OWN}/cuts"))
         self.tables = TableStates(self._own / "tables.json")
         self.choices = Choices(self._own / "choices.json")
         self.requests = Requests(self._own / "requests")
@@ -111,7 +116,7 @@ class LakeHome:
         home = cls(path)
         _require_folder(home.path)
         if home.source() is None:
-            raise DefiniteError(f"{path} is not a lake of Tailrace", f"make one with: tailrace sync DSN {path}")
+            raise DefiniteError(f"{path} is not a Tailrace lake", f"make one with: tailrace sync DSN {path}")
         return home
 
     @classmethod
@@ -124,15 +129,16 @@ class LakeHome:
     def _require_free(self) -> None:
         _require_folder(self.path)
         if self.path.is_dir() and not self._own.is_dir() and any(self.path.iterdir()):
-            raise DefiniteError(f"{self.path} is not empty and not a lake of Tailrace", "name an empty or a new folder")
+            raise DefiniteError(f"{self.path} is not empty and not a Tailrace lake", "name an empty or a new folder")
 
     @property
     def folds_case(self) -> bool:
         """Whether the disk takes two names that differ only in case for one."""
         return self._own.with_name(self._own.name.upper()).exists()
 
-    def table_path(self, table: TableId) -> Path:
-        return self.path.joinpath(_file_name(table.namespace), _file_name(table.name))
+    def place_of(self, table: TableId) -> Storage:
+        """Where the table lies, or will."""
+        return self.storage.at(f"{_file_name(table.namespace)}/{_file_name(table.name)}")
 
     def damaged_path(self, table: TableId) -> Path:
         """Where files of the table go that a crash left in pieces."""
@@ -141,6 +147,13 @@ class LakeHome:
     def damaged_folders(self) -> list[Path]:
         """One for each time that a table had to go back."""
         return sorted((self._own / "damaged").glob("*/*/*"))
+
+    def forget_damaged(self, until: float, *, dry_run: bool = False) -> int:
+        """Delete what such folders have if it is older than a time, in seconds since 1970; returns how many folders."""
+        old = [folder for folder in self.damaged_folders() if folder.stat().st_mtime < until]
+        for folder in old if not dry_run else ():
+            shutil.rmtree(folder)
+        return len(old)
 
     def table_named(self, name: str) -> TableId:
         """The table a person means by `namespace.name` or, where only one has it, by `name`. A shell may have taken the

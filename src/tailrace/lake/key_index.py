@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from tailrace.files import sync
 from tailrace.model.codes import KeyCodes, key_codes
+from tailrace.storage.files import sync
 
+DRAFT = ".new"
+"""How the name of an index ends that is being saved."""
 _ROWS_FILE, _CHECKSUM = b"rows_file", b"checksum"
 
 
@@ -64,7 +66,8 @@ class KeyIndex:
             columns["second"] = self.codes.second
         table = pa.table({name: pa.array(values) for name, values in columns.items()})
         table = table.replace_schema_metadata({_ROWS_FILE: rows_file, _CHECKSUM: _checksum(columns)})
-        draft = path.with_name(f"{path.name}.{uuid.uuid4()}.new")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"{path.name}.{uuid.uuid4()}{DRAFT}")
         with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         sync(draft)
@@ -85,6 +88,40 @@ class KeyIndex:
         if not is_checked and told.get(_CHECKSUM) != _checksum(found).encode():
             return None
         return cls(KeyCodes(found["first"], found.get("second")), found["positions"], is_mapped=True)
+
+
+def identity_of(path: Path) -> str | None:
+    """Tells a saved index from one that is put in its place; None when there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return f"{found.st_size} {found.st_mtime_ns}"
+
+
+@dataclass(frozen=True)
+class SavedIndex:
+    """An index in a local folder."""
+
+    path: Path
+    bytes: int
+    changed: float
+    """When, in seconds since 1970."""
+
+    @property
+    def rows_file(self) -> str | None:
+        """The name of the file of rows that it is of; None while it is being saved."""
+        return None if self.path.suffix == DRAFT else self.path.stem
+
+    def delete(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def saved_indexes(folder: Path) -> list[SavedIndex]:
+    """What lies in a folder of indexes, finished or not."""
+    if not folder.is_dir():
+        return []
+    return [SavedIndex(path, found.st_size, found.st_mtime) for path in folder.iterdir() if (found := path.stat())]
 
 
 def _checksum(columns: Mapping[str, np.ndarray]) -> str:

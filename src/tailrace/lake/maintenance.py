@@ -8,7 +8,6 @@ Only the process that holds the lake's lock does this.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -68,8 +67,4 @@ class Maintenance:
     def forget_damaged(self) -> int:
         """Delete what crashes left of tables' newest versions, when it is too old to interest anyone; returns how many
         folders."""
-        limit = self.clock() - self.retention.keep_seconds
-        old = [folder for folder in self.home.damaged_folders() if folder.stat().st_mtime < limit]
-        for folder in old if not self.dry_run else ():
-            shutil.rmtree(folder)
-        return len(old)
+        return self.home.forget_damaged(self.clock() - self.retention.keep_seconds, dry_run=self.dry_run)

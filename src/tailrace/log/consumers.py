@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from tailrace.errors import DefiniteError
-from tailrace.log.disk import PRIVATE_FOLDER, Disk
+from tailrace.log.files.disk import PRIVATE_FOLDER, LogDisk
 
 _NAME_BYTES_MAX = 200
 
@@ -24,15 +24,15 @@ _NAME_BYTES_MAX = 200
 class Consumers:
     """The consumers and pins of the log at `path`, for any number of processes and threads."""
 
-    def __init__(self, path: Path, disk: Disk | None = None) -> None:
+    def __init__(self, path: Path, disk: LogDisk | None = None) -> None:
         self._consumers = path / "consumers"
         self._pins = path / "pins"
-        self._disk = disk or Disk()
+        self._disk = disk or LogDisk()
 
     def acknowledge(self, name: str, seq: int) -> None:
         """`name` needs nothing up to `seq` any more. A number below the last one changes nothing."""
         if seq < 0:
-            raise ValueError(f"{seq} is no sequence number")
+            raise ValueError(f"{seq} is not a sequence number")
         file = self._file(self._consumers, name)
         with _alone(self._consumers):
             try:

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from tailrace.errors import DefiniteError
 from tailrace.log.consumers import Consumers
+from tailrace.log.files.layout import INDEX_SUFFIXES, index_path, segment_path, segment_positions
+from tailrace.log.files.segment import SegmentReader
 from tailrace.log.index.index import list_owners
 from tailrace.log.index.transactions import TransactionIndex, steady
-from tailrace.log.layout import INDEX_SUFFIXES, index_path, segment_path, segment_positions
-from tailrace.log.ranges import load_frames
+from tailrace.log.playback.ranges import load_frames
 from tailrace.log.reader import LogReader
-from tailrace.log.segment import SegmentReader
 from tailrace.model.kind import Kind
 
 
@@ -37,7 +37,7 @@ class SegmentSummary:
 
 
 @dataclass(frozen=True)
-class Holder:
+class LogHolder:
     """A consumer or a pin, and what it keeps from being deleted."""
 
     name: str
@@ -96,7 +96,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def holders(reader: LogReader) -> list[Holder]:
+def holders(reader: LogReader) -> list[LogHolder]:
     """The consumers, then the pins, each by name."""
     found = Consumers(reader.path)
     return [
@@ -105,14 +105,14 @@ def holders(reader: LogReader) -> list[Holder]:
     ]
 
 
-def _holder(reader: LogReader, name: str, seq: int, *, is_pin: bool) -> Holder:
+def _holder(reader: LogReader, name: str, seq: int, *, is_pin: bool) -> LogHolder:
     head = reader.head.seq
     try:
         oldest = reader.oldest_seq
         size = reader.bytes_between(min(max(seq, oldest - 1), head), head)
     except DefiniteError:
-        return Holder(name, is_pin, seq, head - seq, None)
-    return Holder(name, is_pin, seq, head - seq, size, gone=max(0, min(oldest - 1, head) - max(seq, 0)))
+        return LogHolder(name, is_pin, seq, head - seq, None)
+    return LogHolder(name, is_pin, seq, head - seq, size, gone=max(0, min(oldest - 1, head) - max(seq, 0)))
 
 
 def totals(reader: LogReader) -> Totals:

@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 
 from tailrace.errors import DefiniteError
-from tailrace.log.disk import Disk
+from tailrace.log.files.disk import LogDisk
+from tailrace.log.files.layout import index_path, load_manifest, log_number, segment_path, segment_positions
+from tailrace.log.files.record import Array
+from tailrace.log.files.segment import Frame, SegmentGoneError, SegmentReader
 from tailrace.log.index.head import HeadFile
 from tailrace.log.index.index import Derived, are_ended, parse_marks, read_from
 from tailrace.log.index.transactions import TransactionIndex, steady
-from tailrace.log.layout import index_path, load_manifest, log_number, segment_path, segment_positions
-from tailrace.log.ranges import load_frames
+from tailrace.log.ledger.ledger import UNKNOWN_POSITION, Ledger
+from tailrace.log.playback.ranges import load_frames
 from tailrace.log.reader import LogReader
-from tailrace.log.record import Array
-from tailrace.log.segment import Frame, SegmentGoneError, SegmentReader
-from tailrace.log.write.ledger import UNKNOWN_POSITION, Ledger
 from tailrace.log.write.lock import lock_log
 from tailrace.log.write.recovery import check_continuity, derive, intact_frames
 
@@ -112,10 +112,10 @@ def rebuild_index(path: Path, on_segment: Callable[[int, int], None] | None = No
         positions = segment_positions(path)
         if not positions:
             return 0
-        recovered = derive(path, Disk(), positions, rewrite_all=True, on_segment=on_segment)
+        recovered = derive(path, LogDisk(), positions, rewrite_all=True, on_segment=on_segment)
         recovered.index.sync()
         recovered.index.close()
-        Disk().sync_directory(path)
+        LogDisk().sync_directory(path)
         return recovered.ledger.base.seq - _first_seq(path, positions[0]) + 1
 
 

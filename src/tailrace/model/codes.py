@@ -102,7 +102,7 @@ def _words(column: pa.Array, *, whole_rows: bool = False) -> list[np.ndarray]:
     """Values of a fixed size as 64-bit words. What a null has there means nothing."""
     type_ = column.type
     if pa.types.is_decimal(type_):
-        # Two words a value, behind an offset in values.
+        # Two words per value; the offset counts values.
         pairs = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset :][: 2 * len(column)]
         return [pairs[0::2], pairs[1::2]]
     if pa.types.is_floating(type_):

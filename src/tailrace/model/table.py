@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
+
+from tailrace.model.table_pattern import TablePattern, exact_pattern
 
 _PART = r"""(?:"((?:[^"]|"")+)"|([^."]+))"""
 
@@ -31,21 +31,18 @@ class TableId:
         """The table of this text form. ValueError for what is none."""
         found = re.fullmatch(rf"{_PART}\.{_PART}", text)
         if found is None:
-            raise ValueError(f"{text!r} is no table: it looks like public.orders")
+            raise ValueError(f"{text!r} is not a table: it looks like public.orders")
         quoted_namespace, namespace, quoted_name, name = found.groups()
         return cls(namespace or quoted_namespace.replace('""', '"'), name or quoted_name.replace('""', '"'))
 
     @property
     def argument(self) -> str:
         """A pattern that names this table alone, as a person can paste it into a command."""
-        return shlex.quote(glob.escape(str(self)))
+        return shlex.quote(exact_pattern(str(self)))
 
     def matches(self, pattern: str) -> bool:
-        """Whether a person's pattern (`public.*`, `orders`) names it. One with a dot is for `namespace.name`, one
-        without for the name in any namespace. A shell may have taken the quotes of a part that has a dot."""
-        if "." not in pattern:
-            return fnmatchcase(self.name, pattern)
-        return fnmatchcase(str(self), pattern) or fnmatchcase(f"{self.namespace}.{self.name}", pattern)
+        """Whether a person's pattern (`public.*`, `orders`) names it; see `model.table_pattern`."""
+        return TablePattern.of(pattern).matches(self.namespace, self.name, str(self))
 
 
 @lru_cache(1 << 14)

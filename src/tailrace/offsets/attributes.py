@@ -19,7 +19,7 @@ from typing import Any
 
 from tailrace.offsets.codecs import FLAG, LONG, load_json, parsed_text, text
 from tailrace.offsets.java import is_array
-from tailrace.offsets.layout import Codec, CrossRule, Family, Field, Wire
+from tailrace.offsets.layout import CrossRule, Family, FieldCodec, OffsetField, Wire
 
 TRANSACTION_ID = "transaction_id"
 ORDER_PREFIX = "transaction_data_collection_order_"
@@ -62,15 +62,15 @@ def _snapshot(value: Any) -> str | None:
     return value
 
 
-SNAPSHOT = Codec(
+SNAPSHOT = FieldCodec(
     "snapshot",
     f"one of {', '.join(SNAPSHOT_TYPES)}, or true or false as old versions wrote it",
     _snapshot,
     lambda value: value,
     {"type": "string", "enum": list(SNAPSHOT_TYPES)},
 )
-SNAPSHOT_FIELD = Field("snapshot", SNAPSHOT, "the kind of snapshot that is under way; left out while streaming")
-COMPLETED_FIELD = Field("snapshot_completed", FLAG, "whether that snapshot has read everything")
+SNAPSHOT_FIELD = OffsetField("snapshot", SNAPSHOT, "the kind of snapshot that is under way; left out while streaming")
+COMPLETED_FIELD = OffsetField("snapshot_completed", FLAG, "whether that snapshot has read everything")
 
 
 def parse_collections(value: str) -> tuple[Collection, ...]:
@@ -109,16 +109,16 @@ def _hex_array(value: str) -> str:
 
 
 JAVA_ARRAY = parsed_text("java-array", "an array of Java's in its serialised form, as hex", _hex_array, str)
-TRANSACTION_FIELDS = (Field(TRANSACTION_ID, text(), "the transaction that is being read", nullable=True),)
+TRANSACTION_FIELDS = (OffsetField(TRANSACTION_ID, text(), "the transaction that is being read", nullable=True),)
 INCREMENTAL_FIELDS = (
-    Field(
+    OffsetField(
         COLLECTIONS,
         parsed_text("collections", "a JSON array of tables", parse_collections, emit_collections),
         "the tables that an incremental snapshot has still to copy",
     ),
-    Field(PRIMARY_KEY, JAVA_ARRAY, "the last key that was copied of the first of them"),
-    Field(MAXIMUM_KEY, JAVA_ARRAY, "the greatest key when its copy began"),
-    Field(CORRELATION_ID, text(empty=True), "the signal that asked for it", nullable=True, since="2.3"),
+    OffsetField(PRIMARY_KEY, JAVA_ARRAY, "the last key that was copied of the first of them"),
+    OffsetField(MAXIMUM_KEY, JAVA_ARRAY, "the greatest key when its copy began"),
+    OffsetField(CORRELATION_ID, text(empty=True), "the signal that asked for it", nullable=True, since="2.3"),
 )
 SHARED_FIELDS = TRANSACTION_FIELDS + INCREMENTAL_FIELDS
 ORDERS = Family(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tailrace.offsets.layout import Codec
+from tailrace.offsets.layout import FieldCodec
 
 LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
@@ -18,7 +18,7 @@ def same(value: Any) -> Any:
     return value
 
 
-def whole_number(minimum: int = 0, maximum: int = LONG_MAX, rule: str = "long") -> Codec:
+def whole_number(minimum: int = 0, maximum: int = LONG_MAX, rule: str = "long") -> FieldCodec:
     """A number without a fraction, in the range of a Java long or less."""
 
     def parse(value: Any) -> int:
@@ -28,10 +28,10 @@ def whole_number(minimum: int = 0, maximum: int = LONG_MAX, rule: str = "long") 
         return value
 
     says = f"a whole number from {minimum} to {maximum}"
-    return Codec(rule, says, parse, same, {"type": "integer", "minimum": minimum, "maximum": maximum})
+    return FieldCodec(rule, says, parse, same, {"type": "integer", "minimum": minimum, "maximum": maximum})
 
 
-def text(rule: str = "string", says: str = "a text", pattern: str | None = None, empty: bool = False) -> Codec:
+def text(rule: str = "string", says: str = "a text", pattern: str | None = None, empty: bool = False) -> FieldCodec:
     """A text, of a form where there is one."""
     compiled = re.compile(pattern) if pattern is not None else None
 
@@ -44,10 +44,10 @@ def text(rule: str = "string", says: str = "a text", pattern: str | None = None,
 
     schema: dict[str, Any] = {"type": "string"}
     schema |= {"pattern": f"^(?:{pattern})$"} if pattern is not None else {"minLength": 0 if empty else 1}
-    return Codec(rule, says, parse, same, schema)
+    return FieldCodec(rule, says, parse, same, schema)
 
 
-def parsed_text(rule: str, says: str, parse: Callable[[str], Any], emit: Callable[[Any], str]) -> Codec:
+def parsed_text(rule: str, says: str, parse: Callable[[str], Any], emit: Callable[[Any], str]) -> FieldCodec:
     """A text with a form of its own. `parse` raises ValueError, with a reason where it knows one."""
 
     def parse_text(value: Any) -> Any:
@@ -55,16 +55,16 @@ def parsed_text(rule: str, says: str, parse: Callable[[str], Any], emit: Callabl
             raise ValueError
         return parse(value)
 
-    return Codec(rule, says, parse_text, emit, {"type": "string", "description": says})
+    return FieldCodec(rule, says, parse_text, emit, {"type": "string", "description": says})
 
 
-def choice(rule: str, names: tuple[str, ...]) -> Codec:
+def choice(rule: str, names: tuple[str, ...]) -> FieldCodec:
     def parse(value: Any) -> str:
         if not isinstance(value, str) or value not in names:
             raise ValueError
         return value
 
-    return Codec(rule, f"one of {', '.join(names)}", parse, same, {"type": "string", "enum": list(names)})
+    return FieldCodec(rule, f"one of {', '.join(names)}", parse, same, {"type": "string", "enum": list(names)})
 
 
 def _flag(value: Any) -> bool:
@@ -76,7 +76,7 @@ def _flag(value: Any) -> bool:
     return value
 
 
-FLAG = Codec("boolean", "true or false", _flag, same, {"type": "boolean"})
+FLAG = FieldCodec("boolean", "true or false", _flag, same, {"type": "boolean"})
 TEXT = text()
 LONG = whole_number()
 INT = whole_number(maximum=INT_MAX, rule="int")

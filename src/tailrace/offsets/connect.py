@@ -42,7 +42,7 @@ def read_offsets(content: bytes) -> list[StoredOffset]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise DefiniteError("these are no offsets: neither text nor Java's serialised form", _HINT) from None
+        raise DefiniteError("these are not offsets: neither text nor Java's serialised form", _HINT) from None
     whole = _json(text)
     if isinstance(whole, Mapping) and "offsets" in whole:
         return _kept(_from_answer(whole))
@@ -111,7 +111,7 @@ def _from_records(text: str) -> Iterator[tuple[str | None, Wire, Wire | None]]:
         try:
             parsed, end = json.JSONDecoder().raw_decode(line.lstrip())
         except (ValueError, RecursionError):
-            raise DefiniteError(f"{place} is no record of an offsets topic: {shown(line)}", _HINT) from None
+            raise DefiniteError(f"{place} is not a record of an offsets topic: {shown(line)}", _HINT) from None
         rest = line.lstrip()[end:].strip()
         yield _record(place, parsed, None if rest in ("", "null") else _unpacked(rest))
 

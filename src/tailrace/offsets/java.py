@@ -51,7 +51,7 @@ def _modified_utf8(value: str) -> bytes:
 def array_from_hex(value: str) -> list[Any] | None:
     """What a serialised array holds, as Python's own values; None for Java's null. ValueError for anything else."""
     if not is_array(value):
-        raise ValueError("this is no serialised array")
+        raise ValueError("this is not a serialised array")
     content = bytes.fromhex(value)
     texts = _texts(content)
     if texts is not None:
@@ -60,7 +60,7 @@ def array_from_hex(value: str) -> list[Any] | None:
     if found is None:
         return None
     if not isinstance(found, (list, tuple)):
-        raise ValueError("this is no serialised array")
+        raise ValueError("this is not a serialised array")
     return [_plain(each) for each in found]
 
 

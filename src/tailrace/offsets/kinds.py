@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tailrace.errors import DefiniteError
-from tailrace.offsets import cassandra, db2, mongodb, mysql, oracle, postgres, spanner, sqlserver, vitess
-from tailrace.offsets.layout import Fault, Field, Layout, Offset, OffsetFaultsError, Wire, shown
+from tailrace.offsets.layout import Fault, Layout, Offset, OffsetFaultsError, OffsetField, Wire, shown
+from tailrace.offsets.layouts import cassandra, db2, mongodb, mysql, oracle, postgres, spanner, sqlserver, vitess
 
 _LAYOUTS = {
     layout.kind: layout
@@ -93,7 +93,7 @@ def describe(kind: str | Layout) -> dict[str, Any]:
     }
 
 
-def _object(fields: tuple[Field, ...]) -> dict[str, Any]:
+def _object(fields: tuple[OffsetField, ...]) -> dict[str, Any]:
     return {
         "type": "object",
         "required": [field.name for field in fields if field.required],
@@ -102,7 +102,7 @@ def _object(fields: tuple[Field, ...]) -> dict[str, Any]:
     }
 
 
-def _property(field: Field) -> dict[str, Any]:
+def _property(field: OffsetField) -> dict[str, Any]:
     schema = dict(field.codec.schema)
     if field.nullable:
         schema["type"] = [schema["type"], "null"]

@@ -52,7 +52,7 @@ class OffsetFaultsError(DefiniteError):
 
 
 @dataclass(frozen=True)
-class Codec:
+class FieldCodec:
     """How a field's value is written, in every version that a connector still reads."""
 
     rule: str
@@ -67,11 +67,11 @@ class Codec:
 
 
 @dataclass(frozen=True)
-class Field:
+class OffsetField:
     """One field of a partition or of an offset."""
 
     name: str
-    codec: Codec
+    codec: FieldCodec
     about: str
     required: bool = False
     nullable: bool = False
@@ -88,7 +88,7 @@ class Family:
     pattern: str
     """For a person, with what varies in angle brackets."""
     matches: Callable[[str], bool]
-    codec: Codec
+    codec: FieldCodec
     about: str
     regex: str
     """The names, for a JSON schema."""
@@ -118,8 +118,8 @@ class Layout:
 
     kind: str
     about: str
-    partition: tuple[Field, ...]
-    offset: tuple[Field, ...]
+    partition: tuple[OffsetField, ...]
+    offset: tuple[OffsetField, ...]
     families: tuple[Family, ...] = ()
     cross_rules: tuple[CrossRule, ...] = ()
     partition_rules: tuple[CrossRule, ...] = ()
@@ -159,7 +159,7 @@ class Layout:
 
 
 def _parsed(
-    place: str, fields: Sequence[Field], families: Sequence[Family], wire: object
+    place: str, fields: Sequence[OffsetField], families: Sequence[Family], wire: object
 ) -> tuple[list[Fault], dict[str, Any]]:
     """The faults of each field by itself, and the values of those without one."""
     if not isinstance(wire, Mapping):
@@ -185,7 +185,9 @@ def _parsed(
     return faults, values
 
 
-def _codec_of(name: object, known: Mapping[str, Field], families: Sequence[Family]) -> tuple[Codec | None, bool]:
+def _codec_of(
+    name: object, known: Mapping[str, OffsetField], families: Sequence[Family]
+) -> tuple[FieldCodec | None, bool]:
     if not isinstance(name, str):
         return None, False
     if name in known:
@@ -204,7 +206,7 @@ def _broken(place: str, rules: Sequence[CrossRule], wire: Wire) -> list[Fault]:
     return faults
 
 
-def _emitted(fields: Sequence[Field], families: Sequence[Family], values: Wire) -> dict[str, Any]:
+def _emitted(fields: Sequence[OffsetField], families: Sequence[Family], values: Wire) -> dict[str, Any]:
     known = {field.name: field for field in fields}
     found = {}
     for name, value in values.items():

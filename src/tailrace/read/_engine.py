@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from tailrace.lake.cuts import Cuts
-from tailrace.lake.door import LakeFormat
+from tailrace.lake.door import LakeTable
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.read._layers import Layers
@@ -33,7 +32,7 @@ class Engine(Protocol[Frame]):
         gives the same rows. After the ordinal of the `last_move`, no table has changed its shape."""
         ...
 
-    def open(self, lake_format: LakeFormat, path: Path, version: int, *, keep: bool) -> Frame:
+    def open(self, stored: LakeTable, version: int, *, keep: bool) -> Frame:
         """One version of a table; with `keep`, ready to be read again soon."""
         ...
 

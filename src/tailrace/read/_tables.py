@@ -79,7 +79,7 @@ class CutTables(Mapping[str, Frame]):
         if name in self._followed_to:
             return self._followed_to[name]
         table, _ = self._records[name]
-        return self._format.table(self._home.table_path(table)).columns(self._base.tables[name].version)
+        return self._format.table(self._home.place_of(table)).columns(self._base.tables[name].version)
 
     def _open(self, name: str) -> Frame:
         if name not in self._records:
@@ -88,8 +88,7 @@ class CutTables(Mapping[str, Frame]):
         if name not in self._base.tables:
             raise self._missing(name, record)
         named = self._base.tables[name]
-        path = self._home.table_path(table)
-        stored = self._format.table(path)
+        stored = self._format.table(self._home.place_of(table))
         relation = self._require(stored, name, named) or (record.relation if record.copy == named.copy else None)
         reading = self._reading(name, record)
         is_later = self._base.seq < self._seq
@@ -99,7 +98,7 @@ class CutTables(Mapping[str, Frame]):
         tail = self._tail(table, record, named, present, relation)
         if reading is not None:
             self._require_shape(reading, stored, present, tail, relation)
-        frame = self._engine.open(self._format, path, named.version, keep=self._base.seq < self._seq)
+        frame = self._engine.open(stored, named.version, keep=self._base.seq < self._seq)
         if tail is None:
             return frame
         is_odd = ours(present) is not None or exact_of(tail.states) is not None

@@ -191,7 +191,7 @@ def _with_other_writers(home: LakeHome, base: PublishedCut) -> PublishedCut:
     for table in home.tables.load():
         named = tables.get(str(table))
         if named is not None:
-            stored = format_named(record.format).table(home.table_path(table))
+            stored = format_named(record.format).table(home.place_of(table))
             tables[str(table)] = replace(named, version=_last_of(stored, named))
     return replace(base, tables=tables)
 

@@ -29,7 +29,7 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.formats import format_named
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.home import LakeHome
-from tailrace.log.ranges import ByteRange, no_longer
+from tailrace.log.playback.ranges import ByteRange, no_longer
 from tailrace.log.reader import LogReader
 from tailrace.model.change import PREFIX, change_schema
 from tailrace.model.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, is_ours, padded
@@ -143,7 +143,7 @@ def _copied(path: Path, wanted: str) -> TableSchema | None:
     table, record = next((each for each in home.tables.load().items() if str(each[0]) == wanted), (None, None))
     if source is None or table is None or record is None:
         return None
-    stored = format_named(source.format).table(home.table_path(table))
+    stored = format_named(source.format).table(home.place_of(table))
     version = stored.version()
     if version is None:
         return None

@@ -14,7 +14,7 @@ import pyarrow as pa
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 from tailrace.lake.cuts import Cuts
-from tailrace.lake.door import LakeFormat
+from tailrace.lake.door import LakeTable
 from tailrace.log.reader import LogReader
 from tailrace.model.change import COUNT, PREFIX, UNCHANGED
 from tailrace.model.cut import PublishedCut
@@ -90,7 +90,7 @@ def names_in(sql: str) -> Names:
         (parsed,) = connection.execute("select json_serialize_sql($1)", [sql]).fetchone() or ("null",)
     tree = json.loads(parsed)
     if not isinstance(tree, dict) or tree.get("error"):
-        raise ValueError("the query cannot be looked into")
+        raise ValueError("the query cannot be analysed")
     functions, table_functions, tables = set(), set(), set()
     shows = False
     waiting: list[Any] = [tree]
@@ -123,8 +123,8 @@ class DuckDBEngine:
         """To open a version takes milliseconds."""
         return newest
 
-    def open(self, lake_format: LakeFormat, path: Path, version: int, *, keep: bool) -> DuckDBPyRelation:
-        scan = lake_format.table(path).scan(version)
+    def open(self, stored: LakeTable, version: int, *, keep: bool) -> DuckDBPyRelation:
+        scan = stored.scan(version)
         if scan.extension is not None:
             if self._takes_unsigned():
                 require_signed(scan.extension)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,7 +14,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, TimestampType
 
 from tailrace.lake.cuts import Cuts
-from tailrace.lake.door import LakeFormat
+from tailrace.lake.door import LakeTable
 from tailrace.lake.frames import frame_of, spark_schema
 from tailrace.log.reader import LogReader
 from tailrace.model.change import COUNT, PREFIX, UNCHANGED
@@ -66,8 +65,8 @@ class SparkEngine:
         _last_base[self._spark][reader.id] = newest
         return newest
 
-    def open(self, lake_format: LakeFormat, path: Path, version: int, *, keep: bool) -> DataFrame:
-        return lake_format.table(path).open(self._spark, version, keep=keep)
+    def open(self, stored: LakeTable, version: int, *, keep: bool) -> DataFrame:
+        return stored.open(self._spark, version, keep=keep)
 
     def of_arrow(self, table: pa.Table) -> DataFrame:
         return frame_of(self._spark, table)

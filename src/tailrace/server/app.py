@@ -8,9 +8,11 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from tailrace.server.api import connectors, events, health, lake, layouts, offsets, plugins, root, signals, sql
+from tailrace.server.api import connectors, events, health, lake, plugins, root, signals, sql
 from tailrace.server.api.errors import RESPONSES, explain_errors
-from tailrace.server.api.parts import Parts
+from tailrace.server.api.offsets import layouts
+from tailrace.server.api.offsets import routes as offsets
+from tailrace.server.api.parts import ServerParts
 
 DESCRIPTION = """\
 Copies live databases into data lakes and keeps the copies exact. What Kafka Connect's REST API covers is in its shape:
@@ -18,7 +20,7 @@ the same paths, status codes and bodies. The rest is ours.
 """
 
 
-def create_app(parts: Parts) -> FastAPI:
+def create_app(parts: ServerParts) -> FastAPI:
     """The application of a server whose supervisor has begun."""
     app = FastAPI(
         title="Tailrace",

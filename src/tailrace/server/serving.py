@@ -22,9 +22,12 @@ import uvicorn
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from tailrace.connector.messages import messages_to, own
+from tailrace.engine.door import Engine
+from tailrace.engine.spark.engine import SparkEngine
+from tailrace.engine.spark.session import LazySession
 from tailrace.errors import DefiniteError
 from tailrace.server._connections import Connections, watched
-from tailrace.server.api.parts import Parts
+from tailrace.server.api.parts import ServerParts
 from tailrace.server.app import create_app
 from tailrace.server.security import Gate, Guard, exposed_token
 from tailrace.server.supervisor.home import ServerHome
@@ -70,7 +73,11 @@ class Serving:
     """What a person should see to."""
 
 
-def serve(settings: ServerSettings, ready: Callable[[Serving], None]) -> list[str]:
+def serve(
+    settings: ServerSettings,
+    ready: Callable[[Serving], None],
+    engine: Callable[[LazySession], Engine] = SparkEngine,
+) -> list[str]:
     """Until a signal, or `Serving.end`, says to stop. `ready` is called when the address is ours, before connectors
     start. The names of connectors that did not end in time. The thread that calls is the server's from then on."""
     guard = Guard.make(settings.host, settings.token_file)
@@ -85,9 +92,9 @@ def serve(settings: ServerSettings, ready: Callable[[Serving], None]) -> list[st
         store = Store.in_folder(home.path) if settings.state_url is None else Store.at(settings.state_url)
         stack.callback(store.close)
         store.lock()
-        supervisor = Supervisor(home, store, settings.spark, settings.signal_folder)
+        supervisor = Supervisor(home, store, settings.spark, settings.signal_folder, engine)
         host, port = bound.getsockname()[:2]
-        parts = Parts.of(supervisor, f"{host}:{port}")
+        parts = ServerParts.of(supervisor, f"{host}:{port}")
         server = _Server(_config(settings, guard, parts), parts.closing)
         stack.callback(_stop_on_signals(server))
         scheme = "http" if settings.tls_cert is None else "https"
@@ -121,7 +128,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _config(settings: ServerSettings, guard: Guard, parts: Parts) -> uvicorn.Config:
+def _config(settings: ServerSettings, guard: Guard, parts: ServerParts) -> uvicorn.Config:
     connections = Connections()
     # Inside the gate, which counts by the address that a connection comes from.
     app: Any = ProxyHeadersMiddleware(cast(Any, create_app(parts)), os.environ.get(PROXIES, "127.0.0.1"))

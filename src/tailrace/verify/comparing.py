@@ -27,7 +27,7 @@ from tailrace.model.codes import key_codes as codes_of
 from tailrace.model.key import key_codes
 from tailrace.model.nested import is_nested
 from tailrace.model.row import row_codes
-from tailrace.verify.report import Compared, Difference, KeyDifference
+from tailrace.verify.report import Compared, KeyDifference, RowDifference
 
 COUNT_BYTES = 16
 """What the two counts of a row take."""
@@ -109,13 +109,13 @@ class _Differing:
         self._counts = _sums(self._keys, row_counts, different)
 
     @property
-    def counts(self) -> dict[Difference, int]:
+    def counts(self) -> dict[RowDifference, int]:
         """How many keys differ in each way."""
         source, lake = self._counts[:, Side.SOURCE], self._counts[:, Side.LAKE]
         found = {
-            Difference.MISSING: int((source > lake).sum()),
-            Difference.EXTRA: int((source < lake).sum()),
-            Difference.CHANGED: int((source == lake).sum()),
+            RowDifference.MISSING: int((source > lake).sum()),
+            RowDifference.EXTRA: int((source < lake).sum()),
+            RowDifference.CHANGED: int((source == lake).sum()),
         }
         return {difference: count for difference, count in found.items() if count}
 
@@ -146,10 +146,10 @@ class _Differing:
     def _difference(self, number: int, key: dict[str, str | None], place: tuple[Any, ...]) -> KeyDifference:
         source_rows, lake_rows = self._counts[number].tolist()
         if source_rows > lake_rows:
-            return KeyDifference(key, Difference.MISSING, source_rows, lake_rows, place=place)
+            return KeyDifference(key, RowDifference.MISSING, source_rows, lake_rows, place=place)
         if source_rows < lake_rows:
-            return KeyDifference(key, Difference.EXTRA, source_rows, lake_rows, place=place)
-        return KeyDifference(key, Difference.CHANGED, source_rows, lake_rows, self._changed(number), place)
+            return KeyDifference(key, RowDifference.EXTRA, source_rows, lake_rows, place=place)
+        return KeyDifference(key, RowDifference.CHANGED, source_rows, lake_rows, self._changed(number), place)
 
     def _changed(self, number: int) -> tuple[str, ...]:
         """The columns whose values the sides do not have equally often."""

@@ -10,7 +10,7 @@ from tailrace.verify.report import TableReport
 
 
 @dataclass(frozen=True)
-class Waits:
+class WaitsFor:
     """What it waits for. Told again and again until it continues."""
 
     message: str
@@ -37,6 +37,6 @@ class TableCompared:
     report: TableReport
 
 
-VerifyEvent = Waits | PointTaken | TasksProgressed | TableCompared | connector_events.Event
+VerifyEvent = WaitsFor | PointTaken | TasksProgressed | TableCompared | connector_events.Event
 Tell = Callable[[VerifyEvent], None]
 """Called in the thread that verifies, and for the connector's events in the connector's."""

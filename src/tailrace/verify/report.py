@@ -13,7 +13,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
 
 
-class Verdict(StrEnum):
+class TableVerdict(StrEnum):
     """What can be said of one table."""
 
     EQUAL = "equal"
@@ -28,7 +28,7 @@ class Verdict(StrEnum):
     """No longer chosen by its sync: nothing follows it."""
 
 
-class Difference(StrEnum):
+class RowDifference(StrEnum):
     """How the rows of one key differ."""
 
     MISSING = "missing"
@@ -45,7 +45,7 @@ class KeyDifference:
 
     key: Mapping[str, str | None]
     """Its columns, as text."""
-    difference: Difference
+    difference: RowDifference
     source_rows: int
     lake_rows: int
     columns: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Compared:
 
     source_rows: int
     lake_rows: int
-    differing: Mapping[Difference, int] = field(default_factory=dict)
+    differing: Mapping[RowDifference, int] = field(default_factory=dict)
     """How many keys, in each way."""
     keys: tuple[KeyDifference, ...] = ()
     """The first of them."""
@@ -68,7 +68,7 @@ class Compared:
     @classmethod
     def joined(cls, parts: Sequence[Compared], keys_max: int) -> Compared:
         """What was found of a table whose rows were compared in parts, all rows of a key in one of them."""
-        differing: Counter[Difference] = Counter()
+        differing: Counter[RowDifference] = Counter()
         for part in parts:
             differing.update(part.differing)
         keys = sorted((key for part in parts for key in part.keys), key=lambda each: each.place)
@@ -81,10 +81,10 @@ class TableReport:
     """What was found of one table."""
 
     table: TableId
-    verdict: Verdict
+    verdict: TableVerdict
     source_rows: int | None = None
     lake_rows: int | None = None
-    differing: Mapping[Difference, int] = field(default_factory=dict)
+    differing: Mapping[RowDifference, int] = field(default_factory=dict)
     """How many keys, in each way."""
     keys: tuple[KeyDifference, ...] = ()
     """The first of them."""
@@ -93,25 +93,25 @@ class TableReport:
 
     @classmethod
     def of_rows(cls, table: TableId, found: Compared) -> TableReport:
-        verdict = Verdict.DIFFERENT if found.differing else Verdict.EQUAL
+        verdict = TableVerdict.DIFFERENT if found.differing else TableVerdict.EQUAL
         return cls(table, verdict, found.source_rows, found.lake_rows, found.differing, found.keys)
 
     @classmethod
     def not_compared(cls, table: TableId, error: TailraceError) -> TableReport:
         message = error.message.removeprefix(f"{table}: ")
-        return cls(table, Verdict.NOT_COMPARED, reason=message, hint=error.hint)
+        return cls(table, TableVerdict.NOT_COMPARED, reason=message, hint=error.hint)
 
     @classmethod
     def of_state(cls, table: TableId, record: TableRecord) -> TableReport:
         """A table that is not live."""
         if record.state is TableState.REMOVED:
-            return cls(table, Verdict.LEFT_OUT, reason=record.reason)
+            return cls(table, TableVerdict.LEFT_OUT, reason=record.reason)
         reason = f"it is {record.state}" + (f": {record.reason}" if record.reason else "")
-        return cls(table, Verdict.NOT_COMPARED, reason=reason, hint=record.hint)
+        return cls(table, TableVerdict.NOT_COMPARED, reason=reason, hint=record.hint)
 
     @property
     def is_fine(self) -> bool:
-        return self.verdict in (Verdict.EQUAL, Verdict.LEFT_OUT)
+        return self.verdict in (TableVerdict.EQUAL, TableVerdict.LEFT_OUT)
 
     def to_fields(self) -> dict[str, Any]:
         """For JSON."""
@@ -130,7 +130,7 @@ class TableReport:
             "verdict": self.verdict,
             "rows_in_source": self.source_rows,
             "rows_in_lake": self.lake_rows,
-            "differing": {each.value: self.differing.get(each, 0) for each in Difference},
+            "differing": {each.value: self.differing.get(each, 0) for each in RowDifference},
             "keys": keys,
             "reason": self.reason,
             "hint": self.hint,
@@ -138,7 +138,7 @@ class TableReport:
 
 
 @dataclass(frozen=True)
-class Report:
+class LakeReport:
     """What was found of a lake, at one point of its source."""
 
     position: str | None

@@ -19,11 +19,11 @@ from tailrace.engine.door import Engine, Job
 from tailrace.model.table import TableSchema
 from tailrace.settings import TaskSizes
 from tailrace.source.door.values import Chunk, SourceTable
-from tailrace.verify._judged import Judged
-from tailrace.verify._sides import Sides, shape_of
 from tailrace.verify.comparing import BothSides, Side, compare
 from tailrace.verify.dealing import Blob, TooManyRows, compare_dealt, deal
+from tailrace.verify.judged_tables import Judged
 from tailrace.verify.report import Compared
+from tailrace.verify.sides import Sides, shape_of
 
 CHUNKS_A_SHARE = 8
 """So that several readers can share them."""

@@ -36,12 +36,12 @@ from tailrace.source.door.rows import SnapshotPoint
 from tailrace.source.door.source import Source
 from tailrace.source.door.values import Definition, Problem, SourceTable
 from tailrace.verify import events
-from tailrace.verify._catching_up import CatchingUp
-from tailrace.verify._judged import Judged
-from tailrace.verify._sides import Sides
-from tailrace.verify._working import Work
-from tailrace.verify.report import Report, TableReport, Verdict
+from tailrace.verify.catch_up import LakeCatchUp
+from tailrace.verify.judged_tables import Judged
+from tailrace.verify.report import LakeReport, TableReport, TableVerdict
+from tailrace.verify.sides import Sides
 from tailrace.verify.table_comparison import Limits
+from tailrace.verify.work import Work
 
 
 class Verification:
@@ -60,20 +60,20 @@ class Verification:
         self._tell = tell
         self._is_ours = engine is None or isinstance(engine, SparkSession)
         self._engine = self._spark(engine) if engine is None or isinstance(engine, SparkSession) else engine
-        self._catching_up = CatchingUp(self._home, source, self._engine, tell, settings.sizes)
+        self._catching_up = LakeCatchUp(self._home, source, self._engine, tell, settings.sizes)
 
     def _spark(self, given: SparkSession | None) -> Engine:
         log_path = self._home.path / "_tailrace" / "verify.log"
         return spark_engine(self._home, self._settings.spark, given, self._tell, log_path=log_path, brief=False)
 
-    def run(self) -> Report:
+    def run(self) -> LakeReport:
         """What was found. Raises what is not one table's error. Once."""
         with ExitStack() as stack:
             if self._is_ours:
                 stack.enter_context(self._engine)
             return self._run()
 
-    def _run(self) -> Report:
+    def _run(self) -> LakeReport:
         self._home.require_identity(self._source.identify())
         record = self._home.source()
         self._source.claim(record.claim if record is not None else None)
@@ -84,7 +84,7 @@ class Verification:
         live = {table: record for table, record in chosen.items() if record.state is TableState.LIVE}
         others = [TableReport.of_state(table, record) for table, record in chosen.items() if table not in live]
         if not live:
-            return Report(None, None, tuple(others))
+            return LakeReport(None, None, tuple(others))
         with self._source.snapshot(self._wait) as point:
             text = self._source.format(point.position)
             self._tell(events.PointTaken(text))
@@ -93,7 +93,7 @@ class Verification:
             seq = seq_shown(self._settings.lake, point.position)
             compared = self._work(point).compare(found, judged)
         reports = [*others, *refused, *self._without_moved(judged, compared)]
-        return Report(text, seq, tuple(sorted(reports, key=lambda report: report.table)))
+        return LakeReport(text, seq, tuple(sorted(reports, key=lambda report: report.table)))
 
     def _work(self, point: SnapshotPoint) -> Work:
         settings = self._settings
@@ -112,7 +112,7 @@ class Verification:
 
     def _wait(self, problem: Problem | None) -> None:
         if problem is not None:
-            self._tell(events.Waits(problem.message, problem.hint))
+            self._tell(events.WaitsFor(problem.message, problem.hint))
 
     def _describe(
         self, live: Mapping[TableId, TableRecord]
@@ -151,7 +151,7 @@ class Verification:
     def _without_moved(self, judged: Sequence[Judged], reports: Sequence[TableReport]) -> list[TableReport]:
         """A difference counts only if nothing was done to the whole table while it was read."""
         under = {each.table: each.found.definition for each in judged}
-        doubted = [report.table for report in reports if report.verdict is Verdict.DIFFERENT]
+        doubted = [report.table for report in reports if report.verdict is TableVerdict.DIFFERENT]
         defined = self._define({table: under[table] for table in doubted}) if doubted else {}
         checked = []
         for report in reports:

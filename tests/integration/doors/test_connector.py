@@ -23,6 +23,7 @@ from tests.verifying import verify
 
 import tailrace
 from tailrace.connector.events import StateChanged
+from tailrace.connector.signals.sender import send_resync
 from tailrace.connector.status import lake_status
 from tailrace.errors import DefiniteError
 from tailrace.lake import formats
@@ -192,7 +193,7 @@ def test_a_value_the_lake_cannot_hold_stops_its_table_only_until_it_is_copied_ag
     assert lines.changes_behind == 1
 
     script.transaction([Delete(LINES, (1,)), Insert(LINES, {"id": 2, "at": None})])
-    LakeHome(settings.lake).requests.ask_resync(TableId("shop", "lines"))
+    send_resync(settings.lake, TableId("shop", "lines"))
     assert set(sync_once(replace(settings, once=True), source, spark).values()) == {TableState.LIVE}
     assert_equal(settings.lake, script, spark=spark)
 

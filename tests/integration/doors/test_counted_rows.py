@@ -26,6 +26,7 @@ from tailrace.model.change import COUNT, row_schema
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.read.duckdb import connect
+from tailrace.storage.local import LocalFolder
 
 SCHEMA = TableSchema(
     TableId("shop", "visits"),
@@ -55,7 +56,7 @@ Row = tuple[Any, ...]
 @pytest.fixture(params=[ParquetFormat(), DeltaFormat()], ids=lambda each: each.name)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> LakeTable:
     lake_format: LakeFormat = request.param
-    return lake_format.table(tmp_path / "visits")
+    return lake_format.table(LocalFolder(tmp_path).at("visits"))
 
 
 def stamp(seq: int | None) -> Stamp:

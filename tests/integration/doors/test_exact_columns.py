@@ -17,6 +17,7 @@ from tailrace.model.exact import EXACT, EXACT_TYPE, is_ours
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.read.duckdb import connect
+from tailrace.storage.local import LocalFolder
 
 COLUMNS = (Column("id", "int", "integer", 1), Column("day", "date", "date", 2), Column("v", "array<int>", "int[]", 3))
 SCHEMA = TableSchema(TableId("public", "t"), 7, COLUMNS, ("id",))
@@ -26,7 +27,7 @@ BAG = TableSchema(TableId("public", "t"), 7, COLUMNS, ())
 @pytest.fixture(params=["delta", "parquet"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> LakeTable:
     formats = {"delta": DeltaFormat, "parquet": ParquetFormat}
-    return formats[request.param]().table(tmp_path / "t")
+    return formats[request.param]().table(LocalFolder(tmp_path).at("t"))
 
 
 def stamp(seq: int) -> Stamp:

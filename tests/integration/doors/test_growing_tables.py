@@ -19,6 +19,7 @@ from tailrace.model.change import DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED, row
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.read.duckdb import connect
+from tailrace.storage.local import LocalFolder
 
 FORMATS: list[LakeFormat] = [ParquetFormat(), DeltaFormat()]
 COLUMNS = (Column("id", "int", "INT", 1), Column("note", "string", "TEXT", 2), Column("big", "string", "TEXT", 3))
@@ -38,7 +39,7 @@ Rows = dict[int, tuple[str, str]]
 
 @pytest.fixture(params=FORMATS, ids=lambda each: each.name)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> LakeTable:
-    found: LakeTable = request.param.table(tmp_path / "orders")
+    found: LakeTable = request.param.table(LocalFolder(tmp_path).at("orders"))
     return found
 
 

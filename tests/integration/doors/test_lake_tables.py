@@ -25,6 +25,7 @@ from tailrace.model.change import DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED, row
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.read.duckdb import connect
+from tailrace.storage.local import LocalFolder
 
 FORMATS: list[LakeFormat] = [ParquetFormat(), DeltaFormat()]
 SCHEMA = TableSchema(
@@ -92,7 +93,7 @@ def lake_format(request: pytest.FixtureRequest) -> LakeFormat:
 @pytest.fixture
 def table(lake_format: LakeFormat, tmp_path: Path) -> LakeTable:
     """Not there yet."""
-    return lake_format.table(tmp_path / "orders")
+    return lake_format.table(LocalFolder(tmp_path).at("orders"))
 
 
 def land(table: LakeTable, rows: list[Row]) -> int:

@@ -17,6 +17,7 @@ from tests.integration.doors.test_lake_tables import FORMATS, SCHEMA, content, l
 from tailrace.errors import ResyncError
 from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.door import LakeFormat, LakeTable, TableVersion
+from tailrace.storage.local import LocalFolder
 
 NEW = "ends of lines to Unicode: \u2028\x85\x1c"
 BATCH = states(state(row(1, "changed")), state(row(2), deleted=True), state(row(9, NEW), fresh=True))
@@ -37,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def table(lake_format: LakeFormat, path: Path) -> LakeTable:
     """At version 0: what landed."""
-    table = lake_format.table(path)
+    table = lake_format.table(LocalFolder(path.parents[1]).at("shop/orders"))
     land(table, BEFORE)
     return table
 
@@ -72,7 +73,7 @@ def test_whatever_file_is_damaged_the_table_is_the_whole_new_version_or_the_one_
         copied = tmp_path / f"{damage.__name__}_{file.name}"
         shutil.copytree(path, copied)
         damage(copied / file)
-        again = lake_format.table(copied)
+        again = lake_format.table(LocalFolder(copied))
         moved = again.recover(0, tmp_path / "aside" / copied.name)
         left = files(copied)
         if newest(again) == 0:
@@ -147,7 +148,7 @@ def test_what_is_made_durable_is_every_file_of_the_version_and_every_folder_up_t
 
 @pytest.mark.proof
 def test_a_damaged_checkpoint_of_delta_is_put_aside_and_its_version_stays(spark: SparkSession, path: Path) -> None:
-    table = DeltaFormat().table(path)
+    table = DeltaFormat().table(LocalFolder(path))
     land(table, BEFORE)
     publish(table, BATCH, SCHEMA, stamp(1))
     spark.sql(f"alter table delta.`{path}` set tblproperties ('delta.checkpointInterval' = '2')")
@@ -161,7 +162,7 @@ def test_a_damaged_checkpoint_of_delta_is_put_aside_and_its_version_stays(spark:
 
 @pytest.mark.proof
 def test_delta_forgets_the_stamps_of_old_versions_and_then_their_rows(spark: SparkSession, path: Path) -> None:
-    table = DeltaFormat().table(path)
+    table = DeltaFormat().table(LocalFolder(path))
     land(table, BEFORE)
     spark.sql(f"alter table delta.`{path}` set tblproperties ('delta.checkpointInterval' = '2')")
     spark.sql(f"update delta.`{path}` set note = note")
@@ -176,7 +177,7 @@ def test_delta_forgets_the_stamps_of_old_versions_and_then_their_rows(spark: Spa
 def test_rows_and_vectors_that_are_damaged_while_a_connector_runs_are_noticed_by_the_publish_that_needs_them(
     path: Path, tmp_path: Path
 ) -> None:
-    table = DeltaFormat().table(path)
+    table = DeltaFormat().table(LocalFolder(path))
     land(table, [row(number, str(number)) for number in range(9)])
     publish(table, states(state(row(1, "changed")), state(row(2), deleted=True)), SCHEMA, stamp(1))
     partial = states(state(row(3), unchanged=["note"]), state(row(1, "again")))
@@ -186,4 +187,4 @@ def test_rows_and_vectors_that_are_damaged_while_a_connector_runs_are_noticed_by
         for file in copied.glob(f"*{suffix}"):
             damage(file)
         with pytest.raises(ResyncError, match=r"its file .* is gone|its file .* damaged"):
-            publish(DeltaFormat().table(copied), partial, SCHEMA, stamp(2))
+            publish(DeltaFormat().table(LocalFolder(copied)), partial, SCHEMA, stamp(2))

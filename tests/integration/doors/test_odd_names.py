@@ -19,6 +19,7 @@ from tests.spark_columns import lake_columns
 from tailrace.lake.door import LakeFormat, LakeTable
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.storage.local import LocalFolder
 
 VALUES: dict[str, Any] = {
     "boolean": True,
@@ -80,7 +81,7 @@ def content(table: LakeTable) -> list[Row]:
 def test_a_table_with_odd_names_lands_over_another_is_published_to_and_gets_more_columns_of_every_type(
     spark: SparkSession, lake_format: LakeFormat, tmp_path: Path
 ) -> None:
-    table = lake_format.table(tmp_path / "orders")
+    table = lake_format.table(LocalFolder(tmp_path).at("orders"))
     copy(table, pa.table({"id": pa.array([1], pa.int32())}), PLAIN, stamp(None))
     wider = replace(PLAIN, columns=(*PLAIN.columns, Column("at", "timestamp_ntz", "TIMESTAMP", 2)))
     table.evolve(wider)

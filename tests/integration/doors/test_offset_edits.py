@@ -365,7 +365,7 @@ def test_a_lake_that_has_the_rows_takes_another_claim_over_and_copies_only_over_
     found = LakeHome(shop.lake).source()
     assert found is not None
     assert found.claim["name"] == "other"
-    with pytest.raises(DefiniteError, match="the lake has its slot from it"):
+    with pytest.raises(DefiniteError, match="the lake has its stream from it"):
         editor.undo(shop.lake, "ann")
     served = shop.source.offsets().served(own.claim)
     assert served.oldest is None, "what the lake no longer needs is not kept for ever"

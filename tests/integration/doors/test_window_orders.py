@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,6 @@ from tests.postgres import wait_until
 from tests.running import Running, running, sync_once
 
 import tailrace
-from tailrace.connector.copy import _window_reader
 from tailrace.connector.signals.sender import lake_signals
 from tailrace.connector.status import stored_progress
 from tailrace.lake.home import LakeHome
@@ -22,7 +22,7 @@ from tailrace.model.notification import CopyStep
 from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.settings import ConnectorSettings, SnapshotMode, TaskSizes
 from tailrace.source import kinds
 
 ORDERS, TABLE = "shop.orders", TableId("shop", "orders")
@@ -46,9 +46,8 @@ def source(script: Script) -> DisturbedSource:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
+def settings(tmp_path: Path) -> ConnectorSettings:
     """With two chunks of five rows in each window."""
-    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 1.0)
     return ConnectorSettings(
         tmp_path / "lake",
         publish_every_seconds=0.05,
@@ -56,6 +55,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettin
         snapshot_mode=SnapshotMode.INCREMENTAL,
         window_rows=5,
         readers_max=1,
+        sizes=TaskSizes(window_growth_max=1.0, window_seconds=600.0),
     )
 
 
@@ -217,7 +217,8 @@ def test_copies_that_no_signal_asked_for_are_told_of_step_by_step_and_how_far_th
 
     source.disturbance.begin(disturb)
     assert sync_once(replace(settings, once=True), source) == {ORDERS: TableState.LIVE}
-    LakeHome(settings.lake).requests.ask_resync(TABLE)
+    # A table that is gone from the lake is copied again.
+    shutil.rmtree(settings.lake / TABLE.namespace / TABLE.name)
     assert sync_once(replace(settings, once=True), source) == {ORDERS: TableState.LIVE}
     assert found[0][:2] in ((10, 2), (20, 4))
     told = [(each.step, each.table) for each in LakeHome(settings.lake).notifications.all() if each.signal is None]

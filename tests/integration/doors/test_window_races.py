@@ -13,7 +13,6 @@ from tests.postgres import wait_until
 from tests.running import Running, running, sync_once
 
 import tailrace
-from tailrace.connector.copy import _window_reader
 from tailrace.connector.signals.sender import lake_signals
 from tailrace.lake.home import LakeHome
 from tailrace.model.backoff import Backoff
@@ -44,8 +43,7 @@ def source(script: Script) -> DisturbedSource:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettings:
-    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 1.0)
+def settings(tmp_path: Path) -> ConnectorSettings:
     return ConnectorSettings(
         tmp_path / "lake",
         once=True,
@@ -55,6 +53,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectorSettin
         window_rows=CHUNK_ROWS,
         readers_max=1,
         retries=Retries(window=Backoff(0.01, 30.0)),
+        sizes=TaskSizes(window_growth_max=1.0, window_seconds=600.0),
     )
 
 
@@ -206,10 +205,9 @@ def test_much_that_is_committed_while_rows_are_read_is_waited_for_and_no_error(
 
 
 def test_small_chunks_of_a_fixed_size_become_more_in_a_window_and_few_files(
-    script: Script, source: DisturbedSource, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+    script: Script, source: DisturbedSource, settings: ConnectorSettings
 ) -> None:
-    monkeypatch.setattr(_window_reader, "GROWTH_MAX", 4.0)
-    assert sync_once(replace(settings, window_rows=1), source) == {ORDERS: TableState.LIVE}
+    assert sync_once(replace(settings, window_rows=1, sizes=TaskSizes()), source) == {ORDERS: TableState.LIVE}
     assert source.disturbance.done[TABLE, "read"] == ROWS
     assert source.disturbance.done[TABLE, "plan"] <= 4, "2, 8 and 20 chunks"
     assert len(list((settings.lake / "shop" / "orders").rglob("*.parquet"))) <= 4

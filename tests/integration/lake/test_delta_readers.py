@@ -26,6 +26,7 @@ from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, UNCHANGED, row_schema
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableSchema
+from tailrace.storage.local import LocalFolder
 
 
 def stamp(seq: int | None) -> Stamp:
@@ -39,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def table(path: Path) -> OurTable:
-    return DeltaFormat().table(path)
+    return DeltaFormat().table(LocalFolder(path))
 
 
 def by_spark(spark: SparkSession, path: Path) -> list[Row]:
@@ -178,7 +179,7 @@ def test_delta_s_own_history_time_travel_optimize_vacuum_and_checkpoints_work_an
     with_setting(spark, f"vacuum delta.`{path}` retain 0 hours")
     assert list((path / "_delta_log").glob("*.checkpoint.parquet"))
 
-    again = DeltaFormat().table(path)
+    again = DeltaFormat().table(LocalFolder(path))
     publish(again, states(ODD, odd_row(4, ODD) | {DELETED: True}), ODD, stamp(3))
     changes = {1: {"a,b": 1}, 3: {"a,b": 2}}
     expected = [odd_row(number, ODD, **changes.get(number, {})) for number in (0, 1, 3, 5)]
@@ -213,7 +214,7 @@ def test_what_a_user_does_to_the_rows_is_noticed_and_a_copy_repairs_it(
     land(table, rows)
     publish(table, states(ODD, odd_row(0, ODD, **{"a,b": 1})), ODD, stamp(1))
     spark.sql(statement.format(t=f"delta.`{path}`"))
-    for each in (table, DeltaFormat().table(path)):
+    for each in (table, DeltaFormat().table(LocalFolder(path))):
         with pytest.raises(ResyncError, match=f"another writer's {statement.split(maxsplit=1)[0].upper()}|WRITE"):
             publish(each, states(ODD, odd_row(3, ODD)), ODD, stamp(2))
     land(table, rows)
@@ -266,7 +267,7 @@ def test_three_readers_agree_on_what_is_left_of_the_past_and_refuse_the_rest(
     for version in (*wanted, newest):
         in_spark = spark.read.format("delta").option("versionAsOf", version).load(str(path)).toArrow()
         assert ordered(in_spark) == by_duckdb(path, version) == by_delta_rs(path, version) == history[version]
-        assert DeltaFormat().table(path).version(version) == table.version(version)
+        assert DeltaFormat().table(LocalFolder(path)).version(version) == table.version(version)
     with pytest.raises(Exception, match="non-existent version 20"):
         spark.read.format("delta").option("versionAsOf", 20).load(str(path)).toArrow()
     with pytest.raises(duckdb.Error, match="end version"):
@@ -275,7 +276,7 @@ def test_three_readers_agree_on_what_is_left_of_the_past_and_refuse_the_rest(
     assert DeltaTable(path).transaction_version("theirs") == 3
 
     spark.sql(f"optimize delta.`{path}`")
-    publish(DeltaFormat().table(path), states(ODD, oracle.pop(3) | {DELETED: True}), ODD, stamp(41))
+    publish(DeltaFormat().table(LocalFolder(path)), states(ODD, oracle.pop(3) | {DELETED: True}), ODD, stamp(41))
     assert spark.sql(f"describe history delta.`{path}`").count() > 3
     written = [file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts]
     assert {file.parent for file in written} > {path}, "Delta puts its own files of such a table into folders"

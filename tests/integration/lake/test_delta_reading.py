@@ -14,6 +14,7 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.delta.format import DeltaFormat
 from tailrace.model.table import Column, TableSchema
 from tailrace.read.duckdb import connect
+from tailrace.storage.local import LocalFolder
 
 
 def checkpoint(spark: SparkSession, path: Path) -> int:
@@ -28,12 +29,12 @@ def test_columns_are_known_from_a_checkpoint_where_the_commits_before_it_are_gon
     spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "orders"
-    table = DeltaFormat().table(path)
+    table = DeltaFormat().table(LocalFolder(path))
     land(table, [row(1), row(2)])
     publish(table, states(state(row(1), deleted=True)), SCHEMA, stamp(1))
     table.evolve(TableSchema(SCHEMA.table, 7, (*SCHEMA.columns, LATER), SCHEMA.key))
     newest = checkpoint(spark, path)
-    stored = DeltaFormat().table(path)
+    stored = DeltaFormat().table(LocalFolder(path))
     assert [column.number for column in stored.columns(0)] == [column.number for column in SCHEMA.columns]
     for version in range(newest):
         (path / "_delta_log" / f"{version:020d}.json").unlink()
@@ -44,12 +45,12 @@ def test_columns_are_known_from_a_checkpoint_where_the_commits_before_it_are_gon
 
 def test_a_folder_that_duckdb_would_misread_is_refused_with_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(DefiniteError, match="there is a % in it") as caught:
-        DeltaFormat().table(tmp_path / "100%20").scan(0)
+        DeltaFormat().table(LocalFolder(tmp_path).at("100%20")).scan(0)
     assert caught.value.hint == "read it with Spark: tailrace query --engine spark"
 
 
 def test_a_condition_on_a_column_with_a_dot_in_its_name_finds_its_rows(tmp_path: Path) -> None:
-    table = DeltaFormat().table(tmp_path / "orders")
+    table = DeltaFormat().table(LocalFolder(tmp_path).at("orders"))
     schema = TableSchema(
         SCHEMA.table, 7, (Column("id", "int", "INT", 1), Column("of.part", "string", "TEXT", 2)), ("id",)
     )

@@ -29,6 +29,7 @@ from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source import kinds
+from tailrace.storage.local import LocalFolder
 
 ORDERS = "shop.orders"
 SCHEMA = TableSchema(
@@ -154,13 +155,13 @@ def standing(table: LakeTable) -> Stamp:
 def twice(path: Path, script: Script, id: int) -> None:
     """A mistake of our own: one row is there two times."""
     rows = [*script.state(ORDERS), *(row for row in script.state(ORDERS) if row["id"] == id)]
-    table = DeltaFormat().table(path)
+    table = DeltaFormat().table(LocalFolder(path))
     write_copy(table, pa.Table.from_pylist(rows, schema=row_schema(SCHEMA)), SCHEMA, standing(table))
 
 
 def ours(path: Path, id: int, what: str) -> None:
     """A mistake of our own: a row more or less than the source has, in a version that says it is whole."""
-    table = DeltaFormat().table(path)
+    table = DeltaFormat().table(LocalFolder(path))
     nothing = {DELETED: False, FRESH: False, UNCHANGED: None, ORIGIN: None}
     state = {"id": id, "note": "nobody's", **nothing, what: True}
     fields = [(DELETED, pa.bool_()), (FRESH, pa.bool_()), (UNCHANGED, pa.list_(pa.string()))]

@@ -23,7 +23,7 @@ from tests.journey import run
 from tests.running import running, sync_once
 
 import tailrace
-from tailrace.cli.maintain import run_maintain
+from tailrace.cli.lake.maintain import run_maintain
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.lake.retention import Retention

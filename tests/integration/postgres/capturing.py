@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import TailraceError
-from tailrace.log.disk import Disk
+from tailrace.log.files.disk import LogDisk
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import DEFAULTS, LogOptions, LogWriter
 from tailrace.source.door.control import CaptureControl
@@ -24,7 +24,7 @@ class Capture:
         claim: Claim,
         log: Path,
         options: LogOptions = DEFAULTS,
-        disk: Disk | None = None,
+        disk: LogDisk | None = None,
     ) -> None:
         self.log = log
         self.identity = source.identify()
@@ -43,7 +43,7 @@ class Capture:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.control.stop()
+        self.control.stopping.set()
         self._thread.join()
         self._writer.close()
 

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.postgres.capturing import Capture
 from tests.postgres import wait_until
 
-from tailrace.log.playback import read
+from tailrace.log.playback.play import read
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogWriter
 from tailrace.model.change import ORDINAL
@@ -161,7 +161,7 @@ def test_a_slot_that_is_in_use_is_waited_for(
             wait_until(lambda: second.problem)
             pid = walsender(conn, claim)[0]
             assert f"slot {claim['slot']} is held by process {pid} of the server (tailrace from " in second.problem
-            first.control.stop()
+            first.control.stopping.set()
             wait_until(lambda: second.is_streaming)
 
 

@@ -10,11 +10,11 @@ import pytest
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
 from tailrace.source.postgres.catalog.problems import problems
-from tailrace.source.postgres.catalog.tables import QUERIES, TableInfo, list_tables, measured, schema_of
+from tailrace.source.postgres.catalog.tables import QUERIES, CatalogTable, list_tables, measured, schema_of
 from tailrace.source.postgres.source import PostgresSource
 
 
-def described(conn: psycopg.Connection, name: str = "t") -> TableInfo:
+def described(conn: psycopg.Connection, name: str = "t") -> CatalogTable:
     (info,) = list_tables(conn, [name])
     return info
 
@@ -133,7 +133,7 @@ WITH_PROBLEM = {
 }
 
 
-def publish_and_update(conn: psycopg.Connection, definition: str) -> TableInfo:
+def publish_and_update(conn: psycopg.Connection, definition: str) -> CatalogTable:
     conn.execute(definition)
     conn.execute("insert into t (id, n) values (1, 1)")
     info = described(conn)

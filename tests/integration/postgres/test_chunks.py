@@ -16,8 +16,8 @@ from tests.postgres import wait_until
 
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.change import row_schema
-from tailrace.source.postgres.catalog.tables import TableInfo, list_tables, measured, schema_of
-from tailrace.source.postgres.rows import _copy_out, chunks
+from tailrace.source.postgres.catalog.tables import CatalogTable, list_tables, measured, schema_of
+from tailrace.source.postgres.rows import chunks, copy_out
 from tailrace.source.postgres.server import connection
 
 
@@ -29,12 +29,12 @@ def exported(dsn: str) -> Iterator[str]:
         yield name
 
 
-def described(conn: psycopg.Connection, name: str) -> TableInfo:
+def described(conn: psycopg.Connection, name: str) -> CatalogTable:
     (info,) = list_tables(conn, [name])
     return measured(conn, info)
 
 
-def copy(dsn: str, info: TableInfo, snapshot: str, bytes_max: int = 1 << 30) -> Any:
+def copy(dsn: str, info: CatalogTable, snapshot: str, bytes_max: int = 1 << 30) -> Any:
     """The whole table, chunk by chunk."""
     schema = schema_of(info)
     planned = pickle.loads(pickle.dumps(chunks.plan(info, bytes_max)))
@@ -110,9 +110,9 @@ def test_what_the_server_escapes_comes_as_it_was(conn: psycopg.Connection, dsn: 
 def test_rows_larger_than_the_buffer_come_whole(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_copy_out, "PORTION_BYTES", 1 << 20)
+    monkeypatch.setattr(copy_out, "PORTION_BYTES", 1 << 20)
     conn.execute("create table t (id int primary key, a text, b bytea)")
-    size = 2 * _copy_out.PORTION_BYTES
+    size = 2 * copy_out.PORTION_BYTES
     conn.execute(
         """insert into t select i, repeat('"', %(size)s), decode(repeat('00ff', %(size)s / 4), 'hex')
         from generate_series(1, 3) i""",
@@ -132,7 +132,7 @@ def test_libpq_and_the_bare_socket_bring_the_same_rows(conn: psycopg.Connection)
     )
     rows = "select told(i), repeat(E'\\nd', i % 7), i % 3 from generate_series(1, 20000) i"
     found = []
-    for read in (_copy_out._by_libpq, _copy_out._past_libpq):
+    for read in (copy_out.by_libpq, copy_out.past_libpq):
         portions = read(conn, f"copy ({rows}) to stdout".encode())
         found.append(b"".join(bytes(each.buffer[each.begin : each.end]) for each in portions))
     assert found[0] == found[1]
@@ -142,7 +142,7 @@ def test_libpq_and_the_bare_socket_bring_the_same_rows(conn: psycopg.Connection)
 
 def test_an_error_among_the_rows_is_the_drivers(conn: psycopg.Connection) -> None:
     statement = b"copy (select 1 / (9999 - i) from generate_series(1, 20000) i) to stdout"
-    for read in (_copy_out._by_libpq, _copy_out._past_libpq):
+    for read in (copy_out.by_libpq, copy_out.past_libpq):
         with pytest.raises(psycopg.errors.DivisionByZero, match="division by zero") as caught:
             list(read(conn, statement))
         assert (caught.value.sqlstate, caught.value.diag.severity) == ("22012", "ERROR")
@@ -153,7 +153,7 @@ def test_a_connection_that_is_ended_among_the_rows_is_an_error(conn: psycopg.Con
     ended = "pg_terminate_backend(pg_backend_pid())"
     statement = f"copy (select case when i = 9999 then {ended} end from generate_series(1, 20000) i) to stdout"
     with connection.connect(dsn) as other, pytest.raises(psycopg.OperationalError):
-        list(_copy_out._past_libpq(other, statement.encode()))
+        list(copy_out.past_libpq(other, statement.encode()))
 
 
 def test_names_are_printed_alike_however_a_chunk_is_asked_for(conn: psycopg.Connection, dsn: str) -> None:

@@ -14,7 +14,7 @@ from demo.embedded import EmbeddedPostgres
 from rich.console import Console
 from tests.postgres import wait_until
 
-from tailrace.cli.doctor import render
+from tailrace.cli.sync.doctor import render
 from tailrace.source.door.tables import Check
 from tailrace.source.postgres.doctor.doctor import Named, examine
 from tailrace.source.postgres.server.connection import connect

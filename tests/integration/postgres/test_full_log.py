@@ -18,7 +18,7 @@ from tests.postgres import wait_until
 from typer.testing import CliRunner
 
 from tailrace.cli.commands import app
-from tailrace.log.playback import read
+from tailrace.log.playback.play import read
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import DEFAULTS, LogOptions
 from tailrace.model.table import TableId

@@ -10,7 +10,7 @@ import psycopg
 
 from tailrace.source.postgres.catalog.definition import Definition
 from tailrace.source.postgres.source import PostgresSource
-from tailrace.source.postgres.stream._announced_shapes import describe_relation
+from tailrace.source.postgres.stream.encoding.announced_shapes import describe_relation
 from tailrace.source.postgres.values.messages import Relation, RelationColumn
 
 READINGS = 50

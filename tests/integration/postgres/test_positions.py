@@ -16,13 +16,13 @@ from tests.postgres import wait_until
 from tests.standby import Pair, pair_of
 
 from tailrace.errors import GapError
-from tailrace.log.disk import Disk
+from tailrace.log.files.disk import LogDisk
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
-from tailrace.source.postgres.stream import _receiver, slot_holder
 from tailrace.source.postgres.stream import capture as stream_capture
+from tailrace.source.postgres.stream import receiver, slot_holder
 from tailrace.source.postgres.stream.slot import find_slot, why_lost
 
 T = TableId("public", "t")
@@ -67,7 +67,7 @@ def test_a_busy_server_keeps_little_wal_for_a_table_to_which_nothing_happens(
         assert capture.head.seq == 0
 
 
-class StallingDisk(Disk):
+class StallingDisk(LogDisk):
     """Waits with every sync while it stalls."""
 
     def __init__(self) -> None:
@@ -242,7 +242,7 @@ def test_a_slot_that_another_process_reads_is_waited_for_until_that_process_is_s
 def test_a_server_that_reads_a_long_transaction_of_other_tables_is_left_at_its_work(
     conn: psycopg.Connection, source: PostgresSource, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_receiver, "SILENCE_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(receiver, "SILENCE_SECONDS_MAX", 0.1)
     ready_claim = ready(source)
     # Without a time limit of its own the server says nothing while it reads.
     silent = PostgresSource(f"{dsn}?options=-c%20wal_sender_timeout%3D0", stream={"is_streaming": False})

@@ -19,7 +19,7 @@ from tests.postgres import wait_until
 
 from tailrace.model.table import TableId
 from tailrace.source.postgres.source import PostgresSource
-from tailrace.source.postgres.stream import _receiver
+from tailrace.source.postgres.stream import receiver
 
 T = TableId("public", "t")
 
@@ -111,7 +111,7 @@ class Relay:
 def test_a_network_that_is_cut_without_a_word_is_noticed_and_left(
     own_server: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_receiver, "SILENCE_SECONDS_MAX", 2.0)
+    monkeypatch.setattr(receiver, "SILENCE_SECONDS_MAX", 2.0)
     with ExitStack() as stack:
         relay = Relay(own_server.port)
         stack.callback(relay.close)

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.postgres.capturing import Capture
 from tests.postgres import wait_until
 
-from tailrace.connector.signals._channels import SignalTable
+from tailrace.connector.signals.channels import TableChannel
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
@@ -47,7 +47,7 @@ def signal_check(source: PostgresSource) -> Check:
 
 
 def signals_in(log: Path) -> list[tuple[str, str, str]]:
-    table = SignalTable(SIGNALS, PostgresSource.decode)
+    table = TableChannel(SIGNALS, PostgresSource.decode)
     arrivals, _ = table.read(LogReader(log), table.begin(None, None))
     return [(each.signal.id, each.signal.type, each.signal.data) for each in arrivals]
 

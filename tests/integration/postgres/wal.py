@@ -10,7 +10,7 @@ import pyarrow as pa
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres.server.lsn import Lsn
-from tailrace.source.postgres.stream._announced_shapes import describe_relation
+from tailrace.source.postgres.stream.encoding.announced_shapes import describe_relation
 from tailrace.source.postgres.values.messages import parse_begin, parse_commit, parse_relation, parse_truncate
 from tailrace.source.postgres.values.row_changes import decode
 

@@ -162,7 +162,7 @@ def test_one_that_is_being_removed_keeps_its_name_until_it_is_gone(server: Serve
     server.create("o", config)
     server.wait_for("o", "RUNNING")
     supervisor = server.supervisor
-    with ThreadPoolExecutor(1) as pool, supervisor._hosted["o"].kept_stopped():
+    with ThreadPoolExecutor(1) as pool, supervisor._hosted["o"]._lock:
         # Dropping waits for the run, which the lock that we hold keeps from ending.
         removal = pool.submit(supervisor.delete, "o", drop=True)
         wait_until(lambda: "o" in supervisor._removing, 10)

@@ -208,7 +208,8 @@ def test_signals_and_copies_are_asked_for_and_followed(shop: tuple[Served, str])
     wait_until(lambda: server.ask("GET", "/connectors/shop/signals/copy-1")["state"] == "done", 60)
     shown = server.ask("GET", "/connectors/shop/snapshots")
     assert shown["paused"] == []
-    assert [each["id"] for each in shown["asked"]] == ["s2", "copy-1"]
+    # Other tests have tables copied again, which are signals too.
+    assert [each["id"] for each in shown["asked"] if not each["id"].startswith("resync-")] == ["s2", "copy-1"]
     assert "completed" in {each["step"] for each in shown["notifications"] if each["signal"] == "copy-1"}
     server.ask("POST", "/connectors/shop/snapshots/stop", status=202)
 

@@ -99,7 +99,7 @@ def test_an_import_needs_a_slot_that_is_there_and_offsets_that_can_be_read(datab
         server.ask("PATCH", "/connectors/shop/config", {"slot.name": "old_slot"}, 200)
         execute(database, "create table t (id int primary key); create publication dbz_publication for table t")
         assert "there is no slot old_slot" in server.ask("POST", path, stored, 400)["message"]
-        assert "no offsets" in server.ask("POST", path, status=400, content=b"\xff\x00")["message"]
+        assert "not offsets" in server.ask("POST", path, status=400, content=b"\xff\x00")["message"]
         server.ask("POST", "/connectors/none/offsets/import", stored, 404)
         with psycopg.connect(database) as conn:
             conn.execute("select pg_create_logical_replication_slot('old_slot', 'pgoutput')")

@@ -31,7 +31,7 @@ from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
 from tests.serving import config_for
 
-from tailrace.server.api.parts import Parts
+from tailrace.server.api.parts import ServerParts
 from tailrace.server.app import create_app
 from tailrace.server.security import Gate, Guard
 from tailrace.server.supervisor.home import ServerHome
@@ -84,7 +84,7 @@ def shop(postgres: EmbeddedPostgres) -> Iterator[Shop]:
     with TemporaryDirectory(prefix="tailrace-home-") as folder, ServerHome(Path(folder)).locked():
         home = ServerHome(Path(folder))
         supervisor = Supervisor(home, Store.in_folder(home.path))
-        app = Gate(create_app(Parts.of(supervisor, "127.0.0.1:8083")), Guard(TOKEN, "127.0.0.1"))
+        app = Gate(create_app(ServerParts.of(supervisor, "127.0.0.1:8083")), Guard(TOKEN, "127.0.0.1"))
         document = schemathesis.openapi.from_asgi("/openapi.json", app, headers=HEADERS)
         shop = Shop(supervisor, config_for(dsn), app, document)
         shop.have_connector()

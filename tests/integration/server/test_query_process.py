@@ -56,7 +56,9 @@ def is_well(server: Served) -> bool:
 
 def processes() -> list[psutil.Process]:
     """The process that answers, and those that it has forked."""
-    answering = [each for each in psutil.Process().children() if "tailrace.server.queries._worker" in command(each)]
+    answering = [
+        each for each in psutil.Process().children() if "tailrace.server.queries._fork_server" in command(each)
+    ]
     return [process for each in answering for process in (each, *each.children(recursive=True))]
 
 
@@ -72,7 +74,7 @@ def command(process: psutil.Process) -> str:
 def test_a_query_that_wants_too_much_memory_is_told_so(server: Served, sql: str) -> None:
     answer = ask(server, sql)
     assert (answer.status_code, answer.json()["error_code"]) == (400, 400)
-    assert "more memory than it may take: 1024 MiB" in answer.json()["message"]
+    assert "more memory than it may use: 1024 MiB" in answer.json()["message"]
     assert is_well(server)
 
 
@@ -130,7 +132,7 @@ def test_a_query_whose_process_is_killed_says_so_and_the_next_one_is_answered(se
         wait_until(is_killed, 50)
         answer = asked.result()
     assert answer.status_code == 503
-    assert "killed by others" in answer.json()["message"]
+    assert "something else killed" in answer.json()["message"]
     wait_until(lambda: len(processes()) < 2, 10)
     assert is_well(server)
 

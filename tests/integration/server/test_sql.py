@@ -128,7 +128,7 @@ def test_the_command_line_says_what_is_wrong_with_a_server(tmp_path: Path) -> No
     token.write_text("0123456789abcdef0123456789abcdef\n")
     with serving(tmp_path / "home", token_file=token) as server:
         assert run(server, "-c", "show sources").stderr.startswith(
-            "error: the server wants a token\nhint: name the file"
+            "error: the server requires a token\nhint: name the file"
         )
         assert run(server, "-c", "show sources", "--token-file", str(token)).exit_code == 0
     gone = run(server, "-c", "show sources")

@@ -70,11 +70,13 @@ def test_of_concurrent_editors_of_offsets_exactly_one_wins(database: str, tmp_pa
         server.wait_for("shop", "STOPPED")
         shown = server.ask("GET", path)
         requests: list[Request] = [("PATCH", path, shown), ("DELETE", path, None), ("POST", f"{path}/undo", None)]
+        undoable = 0
         for number in range(ROUNDS):
             tag = server.http.get(path).headers["etag"]
-            # Different kinds of edits too: in the first round there is nothing to undo.
-            kinds = requests[: 2 + bool(number)]
+            # Different kinds of edits too. There is nothing to undo at first, and when every edit was undone.
+            kinds = requests[: 2 + bool(undoable)]
             won = winner(at_once(server, tag, lambda n, kinds=kinds: kinds[n % len(kinds)]))
+            undoable += -1 if kinds[won % len(kinds)] is requests[2] else 1
             history = server.ask("GET", f"{path}/history")
             assert [each["version"] for each in history] == list(range(1, number + 2))
             assert history[-1]["who"] == f"editor {won}@127.0.0.1"

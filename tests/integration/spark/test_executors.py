@@ -66,7 +66,7 @@ def test_a_master_that_is_not_there_or_could_not_answer_is_refused_before_anythi
     require_reachable(SparkSettings())
     with pytest.raises(SessionError, match=f"no Spark master answers at spark://127.0.0.1:{unused_port}"):
         require_reachable(SparkSettings(f"spark://127.0.0.1:{unused_port}"))
-    with pytest.raises(SessionError, match="spark://here is no Spark master"):
+    with pytest.raises(SessionError, match="spark://here is not a Spark master"):
         require_reachable(SparkSettings("spark://here"))
     with pytest.raises(SessionError, match="cannot reach this process") as refused:
         require_reachable(SparkSettings("spark://10.255.0.1:7077"))

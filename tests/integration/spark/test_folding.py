@@ -25,7 +25,7 @@ from tests.unit.log.records import in_memory
 from tailrace.changes.decoding import Changes
 from tailrace.changes.folding import Writers
 from tailrace.changes.tail import touched_shape
-from tailrace.connector.publish.batch import Fold
+from tailrace.connector.publish.batch import TableFold
 from tailrace.engine.door import Job, call
 from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession
@@ -85,7 +85,7 @@ def test_equal_keys_meet_in_one_task_even_if_they_look_different(engine: SparkEn
     assert shape is not None
     weight = reader.bytes_between(*between)
     sizes = TaskSizes(read_bytes=1, fold_bytes=weight // 8)
-    fold = Fold(str(TABLE), Changes.of(reader, shape, between, 1), Writers(over, alone), weight, sizes)
+    fold = TableFold(str(TABLE), Changes.of(reader, shape, between, 1), Writers(over, alone), weight, sizes)
     assert len(fold.changes.ranges) == len(STATEMENTS), "a task each"
     for other in (engine, OneThread(travels=True)):
         found = fold.divided(other, JOB)

@@ -20,9 +20,9 @@ from tailrace.engine.spark.errors import is_spark_gone
 from tailrace.engine.spark.session import LazySession
 from tailrace.model.table import TableId
 from tailrace.settings import TaskSizes
-from tailrace.verify._judged import Judged, report_of
-from tailrace.verify._sides import Sides
-from tailrace.verify.report import Difference, Verdict
+from tailrace.verify.judged_tables import Judged, report_of
+from tailrace.verify.report import RowDifference, TableVerdict
+from tailrace.verify.sides import Sides
 from tailrace.verify.table_comparison import Limits, TableComparison
 
 TABLES = [TableId("shop", name) for name in ("orders", "notes", "lost")]
@@ -72,9 +72,9 @@ def test_tasks_find_the_same_whether_a_table_is_divided_or_not(lake: MadeLake, e
         orders, notes, lost = (report_of(*each) for each in zip(TABLES, outcomes, strict=True))
         assert (orders.source_rows, orders.lake_rows) == (299, 298)
         found = [(each.key["id"], each.difference, each.columns) for each in orders.keys]
-        assert found == [("7", Difference.CHANGED, ("note",)), ("8", Difference.MISSING, ())]
-        assert (notes.verdict, notes.source_rows) == (Verdict.EQUAL, 299)
-        assert lost.verdict is Verdict.NOT_COMPARED
+        assert found == [("7", RowDifference.CHANGED, ("note",)), ("8", RowDifference.MISSING, ())]
+        assert (notes.verdict, notes.source_rows) == (TableVerdict.EQUAL, 299)
+        assert lost.verdict is TableVerdict.NOT_COMPARED
         assert "it cannot be read" in str(lost.reason)
         assert engine.done.jobs - before == (1 if sizes is WHOLE else 6)
 

@@ -29,8 +29,8 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, TaskSizes, VerifySettings
 from tailrace.source.kinds import source_of
-from tailrace.verify._catching_up import CatchingUp
-from tailrace.verify.report import Difference, Report, Verdict
+from tailrace.verify.catch_up import LakeCatchUp
+from tailrace.verify.report import LakeReport, RowDifference, TableVerdict
 from tailrace.verify.verification import Verification
 
 EVERY_TYPE = """
@@ -61,7 +61,7 @@ def execute(dsn: str, script: str) -> None:
         conn.execute(script)
 
 
-def verdicts(report: Report) -> dict[str, Verdict]:
+def verdicts(report: LakeReport) -> dict[str, TableVerdict]:
     return {str(each.table): each.verdict for each in report.tables}
 
 
@@ -74,14 +74,20 @@ def test_an_equal_lake_is_equal_and_each_change_made_in_it_by_others_is_found_by
     sync_once(ConnectorSettings(lake, once=True), source_of(database), spark)
     # The lake is behind, and no sync runs.
     execute(database, "create table later (id int primary key); update notes set v = v || '!' where id % 7 = 0")
-    equal = {"public.every_type": Verdict.EQUAL, "public.notes": Verdict.EQUAL, 'odd."ta.b[le]"': Verdict.EQUAL}
+    equal = {
+        "public.every_type": TableVerdict.EQUAL,
+        "public.notes": TableVerdict.EQUAL,
+        'odd."ta.b[le]"': TableVerdict.EQUAL,
+    }
     for engine in (None, spark):
         report = verify(database, lake, engine)
-        assert verdicts(report) == {**equal, "public.keyless": Verdict.NOT_COMPARED}
+        assert verdicts(report) == {**equal, "public.keyless": TableVerdict.NOT_COMPARED}
     assert [each.reason for each in report.tables if "no primary key" in (each.reason or "")] != []
     assert not report.is_equal
 
-    places = (LakeHome(lake).table_path(TableId(*name)) for name in (("public", "notes"), ("odd", "ta.b[le]")))
+    places = (
+        Path(LakeHome(lake).place_of(TableId(*name)).address) for name in (("public", "notes"), ("odd", "ta.b[le]"))
+    )
     notes, odd = (f"delta.`{place}`" for place in places)
     for statement in (
         f"update {notes} set v = 'tExt 11' where id = 11",
@@ -96,19 +102,23 @@ def test_an_equal_lake_is_equal_and_each_change_made_in_it_by_others_is_found_by
     found = {str(each.table): each for each in whole}
     assert set(found) == {"public.notes", 'odd."ta.b[le]"'}
     assert [(each.key, each.difference, each.columns) for each in found["public.notes"].keys] == [
-        ({"id": "11"}, Difference.CHANGED, ("v",)),
-        ({"id": "22"}, Difference.MISSING, ()),
-        ({"id": "33"}, Difference.EXTRA, ()),
-        ({"id": "999"}, Difference.EXTRA, ()),
+        ({"id": "11"}, RowDifference.CHANGED, ("v",)),
+        ({"id": "22"}, RowDifference.MISSING, ()),
+        ({"id": "33"}, RowDifference.EXTRA, ()),
+        ({"id": "999"}, RowDifference.EXTRA, ()),
     ]
-    assert found["public.notes"].differing == {Difference.CHANGED: 1, Difference.MISSING: 1, Difference.EXTRA: 2}
+    assert found["public.notes"].differing == {
+        RowDifference.CHANGED: 1,
+        RowDifference.MISSING: 1,
+        RowDifference.EXTRA: 2,
+    }
     assert [(each.key, each.columns) for each in found['odd."ta.b[le]"'].keys] == [
         ({"k ` 1": "a1", "k 2": "2024-01-01 01:00:00"}, ("v",))
     ]
     flip_a_bit(lake / "public" / "every_type")
     for engine in (None, spark):
         (flipped,) = verify(database, lake, engine, "every_type").tables
-        assert flipped.verdict in (Verdict.DIFFERENT, Verdict.NOT_COMPARED), flipped
+        assert flipped.verdict in (TableVerdict.DIFFERENT, TableVerdict.NOT_COMPARED), flipped
 
 
 def flip_a_bit(table: Path) -> None:
@@ -136,11 +146,11 @@ def test_what_cannot_be_compared_says_why_and_the_command_exits_with_1_or_2(
         spark.sql(f"alter table delta.`{lake / 'public' / 'changed'}` add columns (w int)")
         report = verify(database, lake)
         assert [(str(each.table), each.verdict, each.reason) for each in report.tables] == [
-            ("public.changed", Verdict.SHAPE_DIFFERS, "column w is in the lake only"),
-            ("public.dropped", Verdict.NOT_COMPARED, "it is gone from the source"),
-            ("public.equal", Verdict.EQUAL, None),
-            ("public.retyped", Verdict.NOT_COMPARED, report.tables[3].reason),
-            ("public.widened", Verdict.NOT_COMPARED, "its columns have changed, and the lake has yet to follow"),
+            ("public.changed", TableVerdict.SHAPE_DIFFERS, "column w is in the lake only"),
+            ("public.dropped", TableVerdict.NOT_COMPARED, "it is gone from the source"),
+            ("public.equal", TableVerdict.EQUAL, None),
+            ("public.retyped", TableVerdict.NOT_COMPARED, report.tables[3].reason),
+            ("public.widened", TableVerdict.NOT_COMPARED, "its columns changed, and the lake has not followed yet"),
         ]
         assert "bigint" in str(report.tables[3].reason)
         with pytest.raises(DefiniteError, match="no table of the lake matches 'equals'"):
@@ -171,7 +181,7 @@ def test_what_sync_was_told_and_verify_was_not_stays_as_it_is_at_the_source(
         sent = conn.execute(query).fetchall()
         conn.execute("insert into orders values (2); insert into signals values ('s', 'log', '{}')")
         engine = SparkEngine(LazySession(lambda: spark, spark))
-        catching_up = CatchingUp(LakeHome.find(lake), source_of(database), engine, lambda event: None, TaskSizes())
+        catching_up = LakeCatchUp(LakeHome.find(lake), source_of(database), engine, lambda event: None, TaskSizes())
         catching_up.to_the_present()
         assert conn.execute(query).fetchall() == sent
     assert [name for name, _ in sent] == ["orders", "signals"]
@@ -204,8 +214,8 @@ def test_what_is_large_is_divided_also_where_that_turns_out_while_it_is_read(
     sync_once(ConnectorSettings(lake, once=True), source_of(database))
     report = Verification(VerifySettings(lake, sizes=sizes), source_of(database), engine, lambda event: None).run()
     assert {str(each.table): (each.verdict, each.source_rows) for each in report.tables} == {
-        "public.packed": (Verdict.EQUAL, 40),
-        "public.parts": (Verdict.EQUAL, 50),
+        "public.packed": (TableVerdict.EQUAL, 40),
+        "public.parts": (TableVerdict.EQUAL, 50),
     }
     assert {job.description for job in engine.jobs if job.description.startswith("verify public")} == divided
 
@@ -216,7 +226,7 @@ def test_spark_is_not_started_where_nothing_can_be_compared(database: str, tmp_p
     with suppress(DefiniteError):
         sync_once(ConnectorSettings(lake, once=True), source_of(database))
     report = Verification(VerifySettings(lake), source_of(database), engine, lambda event: None).run()
-    assert [each.verdict for each in report.tables] == [Verdict.NOT_COMPARED]
+    assert [each.verdict for each in report.tables] == [TableVerdict.NOT_COMPARED]
     assert not [job for job in engine.jobs if "verify" in job.description]
 
 
@@ -240,7 +250,7 @@ def test_writers_and_a_running_sync_cause_no_false_alarm(database: str, tmp_path
             found.append(verify(database, settings.lake, engine))
             assert committed() > before
     assert [verdicts(each) for each in found] == [
-        {"public.accounts": Verdict.EQUAL, "public.transfers": Verdict.EQUAL}
+        {"public.accounts": TableVerdict.EQUAL, "public.transfers": TableVerdict.EQUAL}
     ] * len(found)
     positions = [each.seq for each in found]
     assert positions == sorted(set(positions))

@@ -19,7 +19,7 @@ from tests.unit.log.records import schema as shape_record
 from tailrace.changes.decoding import Changes
 from tailrace.changes.folding import Folded, Writers
 from tailrace.changes.tail import Tail, touched_shape
-from tailrace.connector.publish.batch import Fold
+from tailrace.connector.publish.batch import TableFold
 from tailrace.log.reader import LogReader
 from tailrace.model.change import BEFORE, change_schema
 from tailrace.model.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, with_exact
@@ -177,17 +177,17 @@ def alone(batches: Iterable[pa.RecordBatch]) -> tuple[str, list[pa.RecordBatch]]
     return "alone", list(batches)
 
 
-def fold_of(reader: LogReader, history: History, sizes: TaskSizes = TINY) -> Fold | None:
+def fold_of(reader: LogReader, history: History, sizes: TaskSizes = TINY) -> TableFold | None:
     """Of all of it; None if there is nothing."""
     between = 0, reader.head.seq
     shape = touched_shape(reader, history.schema.table, between, decode)
     if shape is None:
         return None
     weight = reader.weights({history.schema.relation: 0}, reader.head.seq)[history.schema.relation]
-    return Fold("t", Changes.of(reader, shape, between, sizes.read_bytes), Writers(over, alone), weight, sizes)
+    return TableFold("t", Changes.of(reader, shape, between, sizes.read_bytes), Writers(over, alone), weight, sizes)
 
 
-def assert_as_a_tail(folded: Folded, fold: Fold) -> None:
+def assert_as_a_tail(folded: Folded, fold: TableFold) -> None:
     """The same states, each once, written over the table or in its place as it must be."""
     changes = fold.changes.table()
     assert changes is not None

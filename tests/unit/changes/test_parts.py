@@ -14,9 +14,10 @@ from tests.unit.source.postgres.stream.test_streamed import abort, prepared, rel
 from tailrace.changes.tail import parts_made
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableSchema
-from tailrace.source.postgres.stream._announced_shapes import Described
-from tailrace.source.postgres.stream._encoder import Known, StreamEncoder
-from tailrace.source.postgres.stream._inbox import Messages
+from tailrace.source.postgres.stream.encoding.announced_shapes import Described
+from tailrace.source.postgres.stream.encoding.commits import Known
+from tailrace.source.postgres.stream.encoding.encoder import StreamEncoder
+from tailrace.source.postgres.stream.inbox import Messages
 from tailrace.source.postgres.values.messages import Relation
 
 ROOT, PART, MAKER = 7, 8, 9

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.changes.shape import version_of
-from tailrace.log.reader import SchemaVersion
+from tailrace.log.schema_versions import SchemaVersion
 from tailrace.model.table import Column, TableId, TableSchema
 
 T = TableId("public", "t")

@@ -9,8 +9,8 @@ import pytest
 from rich.table import Table
 
 from tailrace.cli.console import PlainConsole, fitting, print_table
-from tailrace.cli.doctor import render
-from tailrace.cli.query import _print_table
+from tailrace.cli.lake.query import print_rows
+from tailrace.cli.sync.doctor import render
 from tailrace.source.door.tables import Check
 
 LONG = "select pg_drop_replication_slot('tailrace_" + "shop_" * 40 + "355ac0de');"
@@ -47,7 +47,7 @@ def test_the_sql_of_the_doctor_is_never_broken(is_terminal: bool) -> None:
 
 
 def test_a_query_that_a_program_reads_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    _print_table(["id", "note"], lambda rows_max=None: iter([(1, LONG), (2, "short")]), True)
+    print_rows(["id", "note"], lambda rows_max=None: iter([(1, LONG), (2, "short")]), True)
     captured = capsys.readouterr()
     assert LONG in captured.out
     assert captured.err == ""
@@ -59,14 +59,14 @@ def test_a_query_on_a_terminal_has_a_line_for_each_row_and_says_what_was_cut(
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     for rows, is_cut in (([(1, "paid", LONG), (2, "open", "short")], True), ([(1, "paid", "short")], False)):
-        _print_table(["id", "status", "note"], lambda rows_max=None, rows=rows: iter(rows), True)
+        print_rows(["id", "status", "note"], lambda rows_max=None, rows=rows: iter(rows), True)
         captured = capsys.readouterr()
         assert len(captured.out.splitlines()) == len(rows) + 4
         assert ("…" in captured.out) == is_cut
         assert "│  1 │ paid   │" in captured.out, "only what is too wide is cut"
         assert ("--csv, --json or a pipe" in captured.err) == is_cut
     numbers = tuple(range(100_000, 100_030))
-    _print_table([f"c{number}" for number in numbers], lambda rows_max=None: iter([numbers]), True)
+    print_rows([f"c{number}" for number in numbers], lambda rows_max=None: iter([numbers]), True)
     assert capsys.readouterr().out.splitlines()[3].replace("│", " ").split() == [*map(str, numbers)], "none is hidden"
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from tailrace.cli.commands import app
 from tailrace.log.consumers import Consumers
-from tailrace.log.layout import index_path, segment_path
+from tailrace.log.files.layout import index_path, segment_path
 from tailrace.log.verify import rebuild_index, verify
 from tailrace.log.write.writer import LogWriter
 from tailrace.model.position import SourcePosition

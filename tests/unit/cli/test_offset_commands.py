@@ -58,11 +58,11 @@ def test_a_layout_is_printed_as_a_json_schema() -> None:
     [
         (["layout", "redis"], "no connector of kind 'redis' is known"),
         (["check", "mysql", "no-such-file"], "cannot read no-such-file: No such file or directory"),
-        (["check", "mysql", "[}"], "no record of an offsets topic"),
-        (["set", "no-such-lake", "{}"], "no-such-lake is not a lake of Tailrace"),
+        (["check", "mysql", "[}"], "not a record of an offsets topic"),
+        (["set", "no-such-lake", "{}"], "no-such-lake is not a Tailrace lake"),
         (["set", "no-such-lake", "[}"], "this is not JSON"),
-        (["get", "no-such-lake"], "no-such-lake is not a lake of Tailrace"),
-        (["undo", "no-such-lake"], "no-such-lake is not a lake of Tailrace"),
+        (["get", "no-such-lake"], "no-such-lake is not a Tailrace lake"),
+        (["undo", "no-such-lake"], "no-such-lake is not a Tailrace lake"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_a_hint(arguments: list[str], message: str) -> None:

@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tailrace.cli.progress import TerminalProgress
+from tailrace.cli.sync.progress import TerminalProgress
 from tailrace.connector.events import (
     ConnectorState,
     Event,
@@ -59,7 +59,7 @@ def test_what_is_said_is_text_and_not_markup() -> None:
         )
     assert text.getvalue().splitlines() == [
         f"· {BLOCKED}",
-        "· public.[red]t is errored and left out from here on: a [bold]reason",
+        "· public.[red]t is in error and left out from now on: a [bold]reason",
         "· hint: a [hint]",
     ]
 

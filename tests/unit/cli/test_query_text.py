@@ -12,13 +12,13 @@ import pytest
 
 import tailrace.cli
 from tailrace.cli.console import PlainConsole
-from tailrace.cli.query import _print_json, _print_table
+from tailrace.cli.lake.query import print_json, print_rows
 from tailrace.errors import DefiniteError
 
 
 @pytest.mark.parametrize("text", [":x:", "[red]b[/red]", r"\[red]b", "[/]", "a\\", "http://a:dog:b"])
 def test_a_table_shows_names_and_values_as_they_are(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _print_table([f"n{text}"], lambda rows_max=None: iter([(text,)]), True)
+    print_rows([f"n{text}"], lambda rows_max=None: iter([(text,)]), True)
     lines = capsys.readouterr().out.splitlines()
     assert [line.strip("┃│ ") for line in (lines[1], lines[3])] == [f"n{text}", text]
 
@@ -33,8 +33,8 @@ def test_no_console_turns_words_between_colons_into_pictures() -> None:
 
 def test_an_object_of_json_has_every_column_and_only_what_json_knows(capsys: pytest.CaptureFixture[str]) -> None:
     row = (float("nan"), [float("-inf"), 1.5], {date(2024, 1, 1): b"\x00"})
-    _print_json(["a", "A", "b"], lambda rows_max=None: iter([row]), True)
+    print_json(["a", "A", "b"], lambda rows_max=None: iter([row]), True)
     found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert found == {"a": "nan", "A": ["-inf", 1.5], "b": {"2024-01-01": "\\x00"}}
     with pytest.raises(DefiniteError, match="two columns are called id"):
-        _print_json(["id", "v", "id"], lambda rows_max=None: iter([(1, 2, 3)]), True)
+        print_json(["id", "v", "id"], lambda rows_max=None: iter([(1, 2, 3)]), True)

@@ -12,7 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tailrace.cli.commands import app
-from tailrace.cli.signals import SignalType
+from tailrace.cli.lake.signals import SignalType
 from tailrace.connector.signals.orders import TYPES, ExecuteSnapshot, Log, order_of
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.model.notification import CopyStep, Notification
@@ -113,7 +113,7 @@ def test_an_unknown_type_and_a_folder_that_is_no_lake_are_refused(home: LakeHome
     for command in (["signal", str(tmp_path), "pause-snapshot"], ["signals", str(tmp_path)]):
         result = run(*command)
         assert result.exit_code == 2
-        assert "is not a lake of Tailrace" in result.stderr
+        assert "is not a Tailrace lake" in result.stderr
 
 
 def test_a_known_id_is_said_to_be_known(home: LakeHome) -> None:

@@ -1,36 +1,8 @@
-"""A size is read as it is meant, or refused with one that would do."""
+"""Sizes and times as people read them."""
 
 from __future__ import annotations
 
-import pytest
-
 from tailrace.cli.sizes import size_text, time_text
-from tailrace.configuration.quantities import parse_size
-from tailrace.errors import DefiniteError
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("64MB", 64 << 20), ("20GB", 20 << 30), ("1.5gib", 3 << 29), (" 2 TB ", 2 << 40), ("65536kB", 64 << 20)],
-)
-def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
-    assert parse_size("--log-quota", text, 1 << 20) == size
-
-
-@pytest.mark.parametrize(
-    "text", ["", "20", "GB", "-5GB", "1e3MB", "20 parsecs", "1,5GB", "0x10MB", "infMB", "20GBs", "٣MB"]
-)
-def test_nonsense_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(DefiniteError, match="is not a size") as refused:
-        parse_size("--log-quota", text, 1 << 20)
-    assert refused.value.hint == "write a number and a unit: --log-quota 512MB"
-
-
-@pytest.mark.parametrize("text", ["0MB", "63.9MB", "1kB"])
-def test_too_little_is_refused_with_what_is_enough(text: str) -> None:
-    with pytest.raises(DefiniteError, match="must be 64MB or more") as refused:
-        parse_size("--log-quota", text, 64 << 20)
-    assert refused.value.hint == "--log-quota 64MB"
 
 
 def test_sizes_and_times_are_readable() -> None:

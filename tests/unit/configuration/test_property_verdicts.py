@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.configuration.properties import PROPERTIES, Property, Type, Verdict, nearest, property_of
+from tailrace.configuration.properties import Property, Type, Verdict, all_properties, nearest, property_of
 from tailrace.configuration.reading import ConfigurationError, check, read
 
 DEBEZIUM = (Path(__file__).parent / "debezium-3.6.3.txt").read_text(encoding="utf-8").split()
 """What Debezium's connector for Postgres and Kafka Connect 4.3 declare, families with an example."""
 
+PROPERTIES = all_properties()
 SMALLEST = {
     "name": "shop",
     "database.hostname": "127.0.0.1",

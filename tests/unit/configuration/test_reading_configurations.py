@@ -74,10 +74,10 @@ MAPPED: list[tuple[dict[str, str], dict[str, Any]]] = [
         {"spark": SparkSettings("spark://host:7077", (("spark.executor.memory", "2g"),))},
     ),
     ({"spark.ui": "true"}, {"spark": SparkSettings(ui=True)}),
-    ({"table.include.list": "a.1,a.2"}, {"tables": ("a.1", "[aA].1", "a.2", "[aA].2")}),
-    ({"table.exclude.list": "1.2", "schema.exclude.list": "3"}, {"exclude": ("1.2", "3.*")}),
-    ({"schema.include.list": "1"}, {"tables": ("1.*",)}),
-    ({"schema.include.list": "1", "table.include.list": r".*\.2"}, {"tables": ("1.2",)}),
+    ({"table.include.list": "a.1,a.2"}, {"tables": ("a.1", "/a.1/", "a.2", "/a.2/")}),
+    ({"table.exclude.list": "1.2", "schema.exclude.list": "3"}, {"exclude": ("/1.2/", "// in /3/")}),
+    ({"schema.include.list": "1"}, {"tables": ("// in /1/",)}),
+    ({"schema.include.list": "1", "table.include.list": r".*\.2"}, {"tables": (r"/.*\.2/ in /1/",)}),
 ]
 
 
@@ -104,7 +104,7 @@ def test_without_more_the_defaults_hold() -> None:
         "generated": False,
         "stream": {"two_phase": False, "origin": "any", "failover": False},
     }
-    assert (configuration.name, configuration.kind, configuration.server) == ("shop", "postgresql", "shop")
+    assert (configuration.name, configuration.kind, configuration.server) == ("shop", "postgres", "shop")
     assert configuration.warnings == ()
 
 
@@ -124,7 +124,7 @@ def test_the_source_gets_its_options() -> None:
         "stream": {"two_phase": True, "origin": "none", "failover": True},
     }
     assert configuration.server == "t"
-    assert read(SHOP | {"append.only.tables": r"1\.2"}).source_options["append_only"] == ["1.2"]
+    assert read(SHOP | {"append.only.tables": r"1\.2"}).source_options["append_only"] == [r"/1\.2/"]
 
 
 def test_a_lake_that_is_not_named_is_the_connectors_folder(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_name_that_could_lead_out_of_the_folder_of_lakes_needs_a_path(name: st
 
 @pytest.mark.parametrize("given_class", ["tailrace.postgresql", "io.debezium.connector.postgresql.PostgresConnector"])
 def test_both_names_of_the_connector_are_taken(given_class: str) -> None:
-    assert read(SHOP | {"connector.class": given_class}).kind == "postgresql"
+    assert read(SHOP | {"connector.class": given_class}).kind == "postgres"
 
 
 def test_another_connector_is_refused_with_those_that_there_are() -> None:
@@ -200,10 +200,10 @@ def test_a_whole_connection_string_is_taken_alone() -> None:
         ({"slot.name": "Slot-1"}, "slot.name", "63 lowercase letters"),
         ({"publication.autocreate.mode": "disabled"}, "publication.name", "missing"),
         ({"append.only.tables": "a.b", "publication.name": "p"}, "append.only.tables", "not with publication.name"),
-        ({"table.include.list": r"a\.b,a\.[b]"}, "table.include.list", r"'a\.[b]' cannot be told exactly"),
+        ({"table.include.list": r"a\.b,a\.\b"}, "table.include.list", r"'a\.\b' cannot be told exactly"),
         ({"table.exclude.list": "secrets"}, "table.exclude.list", "'secrets' names no table"),
         ({"schema.include.list": "a", "table.include.list": "b.c"}, "table.include.list", "names no table in the sch"),
-        ({"schema.include.list": "[a]"}, "schema.include.list", "cannot be told exactly"),
+        ({"schema.include.list": "[[a]]"}, "schema.include.list", "cannot be told exactly"),
         ({"lake.path": "a\0b"}, "lake.path", "null character"),
         ({"lake.path": "a\udcffb"}, "lake.path", "not text in UTF-8"),
     ],
@@ -221,8 +221,6 @@ def test_what_does_not_fit_together_is_refused(properties: dict[str, str], key: 
         ({"publication.autocreate.mode": "all_tables"}, "a publication of the tables that are copied is made"),
         ({"publication.autocreate.mode": "disabled", "publication.name": "p"}, None),
         ({"publication.autocreate.mode": "filtered", "publication.name": "p"}, "it is neither made nor altered"),
-        ({"table.include.list": "public.order_.*"}, "as if its first dot were escaped"),
-        ({"table.exclude.list": "public.order_.*"}, None),
     ],
 )
 def test_what_is_done_a_little_differently_is_warned_of(properties: dict[str, str], warning: str | None) -> None:

@@ -1,196 +1,57 @@
-"""A pattern of ours matches the tables that Debezium's expression matches, or the expression is refused.
-
-The oracle is Python's `re`, used as Debezium uses Java's: against the whole `schema.table`, in any case of ASCII.
-"""
+"""Lists of tables and of schemas become patterns. What those match is tried in `model/test_table_pattern.py`."""
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tailrace.configuration._expressions import ExpressionError, split_list
-from tailrace.configuration.tables import Schemas, chosen, matched, schema_names
+from tailrace.configuration.tables import chosen, matched, of_schemas
 from tailrace.model.table import TableId
-
-LETTERS = 'aAbBßÄ_1.$"* [-,?'
-"""Small, so that names collide, and with everything that means something in a pattern or a quoted name."""
-NAMES = st.text(LETTERS, min_size=1, max_size=4)
-TABLES = st.builds(TableId, NAMES, NAMES)
-
-
-def debezium_matches(expression: str, table: TableId) -> bool:
-    return re.fullmatch(expression, f"{table.namespace}.{table.name}", re.IGNORECASE | re.ASCII) is not None
-
-
-def matches(patterns: list[str], table: TableId) -> bool:
-    return any(table.matches(pattern) for pattern in patterns)
-
-
-def refused(expression: str) -> bool:
-    try:
-        chosen(expression, lambda _: None)
-    except ExpressionError:
-        return True
-    return False
-
-
-def literal(name: str) -> str:
-    return re.sub(r"([^A-Za-z0-9_ßÄ])", r"\\\1", name)
-
-
-@given(TABLES, st.lists(TABLES, max_size=5))
-def test_a_literal_name_matches_what_debezium_matches(named: TableId, others: list[TableId]) -> None:
-    expression = rf"{literal(named.namespace)}\.{literal(named.name)}"
-    swapped = TableId(named.namespace.swapcase(), named.name.swapcase())
-    if '"' in expression:
-        assert refused(expression)
-        return
-    for patterns in (chosen(expression, pytest.fail), matched(expression)):
-        assert matches(patterns, named)
-        for table in (*others, swapped, TableId(named.namespace, f"{named.name}a"), TableId("a", str(named))):
-            assert matches(patterns, table) == debezium_matches(expression, table), table
-
-
-PIECES = st.sampled_from(
-    ["a", "B", "ab", r"\.", ".", ".*", ".+", "(a|b)", "(?:a|.*)", "a?", "_", "Ä", "|", r"\$", "()?"]
-)
-
-
-EXPRESSIONS = st.lists(PIECES, min_size=1, max_size=6).map("".join)
-
-
-@st.composite
-def tables_for(draw: st.DrawFn, expression: str) -> list[TableId]:
-    """Some that the expression matches, cut at every dot, and some others."""
-    drawn = draw(st.lists(st.from_regex(expression, fullmatch=True, alphabet=LETTERS), max_size=3))
-    cuts = [(text[:at], text[at + 1 :]) for text in drawn for at, letter in enumerate(text) if letter == "."]
-    return [TableId(*cut) for cut in cuts if all(cut)] + draw(st.lists(TABLES, min_size=1, max_size=4))
-
-
-@given(EXPRESSIONS, st.data())
-def test_an_expression_matches_what_debezium_matches_or_is_refused(expression: str, data: st.DataObject) -> None:
-    try:
-        patterns = matched(expression)
-    except ExpressionError:
-        return
-    for table in data.draw(tables_for(expression)):
-        assert matches(patterns, table) == debezium_matches(expression, table), table
-
-
-@given(EXPRESSIONS, st.data())
-def test_a_table_to_copy_is_never_matched_wrongly_and_missed_only_with_a_warning(
-    expression: str, data: st.DataObject
-) -> None:
-    warnings: list[str] = []
-    try:
-        patterns = chosen(expression, warnings.append)
-    except ExpressionError:
-        return
-    for table in data.draw(tables_for(expression)):
-        if matches(patterns, table) or not warnings:
-            assert matches(patterns, table) == debezium_matches(expression, table), table
+from tailrace.model.table_pattern import ExpressionError, parse_expression
 
 
 @pytest.mark.parametrize(
     ("expression", "patterns"),
     [
-        (r"public\.orders", ["public.orders"]),
-        ("public.orders", ["public.orders"]),
-        ("^public.orders$", ["public.orders"]),
-        (r"public\..*", ["public.*"]),
-        (r"public\..+", ["public.*"]),
-        (r".+\.orders", ["*.orders"]),
-        ("inventory.*", ["inventory*.*"]),
-        (".*", ["*.*"]),
-        (r".*\.orders", ["*.orders"]),
-        (r"(public|sales)\.(orders|items_.*)", ["public.orders", "public.items_*", "sales.orders", "sales.items_*"]),
-        (r"public\.orders?", ["public.orders", "public.order"]),
-        (r"public\.a|public\.b", ["public.a", "public.b"]),
-        (r"public\.price\$", ["public.price$"]),
+        (r"public\.orders", ["public.orders", r"/public\.orders/"]),
+        ("public.orders", ["public.orders", "/public.orders/"]),
+        (r"public\..*", [r"/public\..*/"]),
+        (r"public\.a|public\.b", ["public.a", r"/public\.a/", "public.b", r"/public\.b/"]),
+        (r"public\.x\*", ["public.x[*]", r"/public\.x\*/"]),
+        (r"a\.b\.c", [r"/a\.b\.c/"]),
     ],
 )
-def test_what_people_write_is_translated(expression: str, patterns: list[str]) -> None:
-    """As it is written comes first, then the same in any case."""
-    found = chosen(expression, pytest.fail)
-    assert found[: len(patterns)] == patterns
-    assert [each for each in found[len(patterns) :] if "[" not in each] == []
+def test_a_name_comes_first_as_it_is_written(expression: str, patterns: list[str]) -> None:
+    assert chosen(expression) == patterns
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        r"public\.orders_[0-9]+",
-        r"public\.orders_\d",
-        r"public\.o{2}",
-        r"public\.(?!secret).*",
-        r"(?i)public\.orders",
-        r"public\.a*",
-        r"public\.a+",
-        r"public\.a??",
-        r"public\..*?",
-        r"public\.(a",
-        r"public\.a)",
-        r"public\.^a",
-        r"\Qpublic.a\E",
-        r"public\.a.+",
-        r"public\..b",
-        "orders",
-        ".*order.*",
-        r'public\."a"',
-        "((((((((((a|b)(a|b))(a|b))(a|b))(a|b))(a|b))(a|b))(a|b))(a|b))(a|b)).x",
-    ],
-)
-def test_what_a_pattern_cannot_say_is_refused_with_a_hint(expression: str) -> None:
-    with pytest.raises(ExpressionError) as caught:
-        chosen(expression, lambda _: None)
-    assert caught.value.hint
+def test_what_is_left_out_is_left_out_in_any_case() -> None:
+    assert matched("public.orders") == ["/public.orders/"]
+    assert TableId("Public", "ORDERS").matches(matched("public.orders")[0])
 
 
-def test_an_unescaped_dot_that_could_be_another_character_is_warned_of() -> None:
-    warnings: list[str] = []
-    patterns = chosen("public.order_.*", warnings.append)
-    assert patterns[0] == "public.order_*"
-    assert warnings == [r"'public.order_.*' is taken as if its first dot were escaped, \., and ended the schema's name"]
-
-
-def test_a_table_to_leave_out_is_left_out_in_every_reading() -> None:
-    patterns = matched("public.order_.*")
-    assert matches(patterns, TableId("public", "order_1"))
-    assert matches(patterns, TableId("public order_", "x"))
-
-
-def test_a_list_is_split_at_commas_that_are_not_escaped() -> None:
-    assert split_list(r" a.b , c.d\,e ,, f") == ["a.b", r"c.d\,e", "f"]
+@pytest.mark.parametrize("read", [chosen, matched])
+def test_an_expression_without_a_schema_is_refused(read: object) -> None:
+    with pytest.raises(ExpressionError, match="'orders' names no table"):
+        read("orders")  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
     ("schemas", "expression", "expected"),
     [
-        ("public", r".*\.orders", ["public.orders"]),
-        ("public", r"public\.orders|other\.orders", ["public.orders"]),
-        ("PUBLIC", r"public\.orders", ["public.orders"]),
-        ("sales_.*", r".*\.orders", ["sales_*.orders"]),
-        ("sales_.*", r"sales_eu\.orders", ["sales_eu.orders"]),
+        ("public", r".*\.orders", [r"/.*\.orders/ in /public/"]),
+        ("public", r"public\.orders|other\.orders", ["public.orders", r"/public\.orders/ in /public/"]),
+        ("PUBLIC", r"public\.orders", ["public.orders", r"/public\.orders/ in /PUBLIC/"]),
+        ("sales_.*", r"sales_.*\.orders", [r"/sales_.*\.orders/ in /sales_.*/"]),
         ("public", r"other\.orders", []),
     ],
 )
 def test_with_a_list_of_schemas_a_table_must_be_in_both(schemas: str, expression: str, expected: list[str]) -> None:
-    found = chosen(expression, pytest.fail, Schemas(tuple(schema_names(schemas))))
-    assert [each.lower() for each in found if "[" not in each] == expected
+    assert chosen(expression, parse_expression(schemas)) == expected
 
 
-def test_a_schema_that_two_lists_describe_differently_is_refused() -> None:
-    with pytest.raises(ExpressionError, match="cannot be combined"):
-        chosen(r"sales_.*\.orders", pytest.fail, Schemas(tuple(schema_names("sales_eu"))))
-
-
-PLAIN = st.text("aAbß_1", min_size=1, max_size=3)
-
-
-@given(PLAIN, st.builds(TableId, PLAIN, NAMES))
-def test_a_schema_has_all_its_tables_in_any_case(schema: str, table: TableId) -> None:
-    is_in = re.fullmatch(schema, table.namespace, re.IGNORECASE | re.ASCII) is not None
-    assert matches(Schemas(tuple(schema_names(schema))).tables(), table) == is_in
+def test_a_schema_has_all_its_tables_also_one_with_a_dot_in_its_name() -> None:
+    (pattern,) = of_schemas([*parse_expression("public"), *parse_expression(r"a\.b")])
+    assert pattern == r"// in /public|a\.b/"
+    assert TableId("a.b", "c").matches(pattern)
+    assert not TableId("a", "b.c").matches(pattern)
+    assert of_schemas([]) == []

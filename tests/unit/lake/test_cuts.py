@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tailrace.errors import DefiniteError
-from tailrace.lake import cuts as module
 from tailrace.lake.cuts import Cuts
 from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
+from tailrace.storage.line_file import LineFile
 
 
 def cut(seq: int) -> PublishedCut:
@@ -19,7 +19,7 @@ def cut(seq: int) -> PublishedCut:
 
 
 def test_a_crash_at_any_byte_keeps_every_whole_line_and_the_next_append_continues(tmp_path: Path) -> None:
-    whole = Cuts(tmp_path / "whole.jsonl")
+    whole = Cuts(LineFile(tmp_path / "whole.jsonl"))
     for seq in (1, 2, 3):
         whole.append(cut(seq))
     content = (tmp_path / "whole.jsonl").read_bytes()
@@ -27,16 +27,13 @@ def test_a_crash_at_any_byte_keeps_every_whole_line_and_the_next_append_continue
         path = tmp_path / "torn.jsonl"
         path.write_bytes(content[:length])
         kept = content[:length].count(b"\n")
-        assert Cuts(path).all() == [cut(seq) for seq in range(1, kept + 1)]
-        Cuts(path).append(cut(9))
-        assert Cuts(path).all() == [cut(seq) for seq in range(1, kept + 1)] + [cut(9)]
+        assert Cuts(LineFile(path)).all() == [cut(seq) for seq in range(1, kept + 1)]
+        Cuts(LineFile(path)).append(cut(9))
+        assert Cuts(LineFile(path)).all() == [cut(seq) for seq in range(1, kept + 1)] + [cut(9)]
 
 
-def test_the_newest_wanted_cut_is_found_however_far_back_it_lies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "RECENT_BYTES", 500)
-    cuts = Cuts(tmp_path / "cuts.jsonl")
+def test_the_newest_wanted_cut_is_found_however_far_back_it_lies(tmp_path: Path) -> None:
+    cuts = Cuts(LineFile(tmp_path / "cuts.jsonl", recent_bytes=500))
     assert cuts.newest() is None
     for seq in range(1, 50):
         cuts.append(cut(seq))
@@ -49,11 +46,11 @@ def test_the_newest_wanted_cut_is_found_however_far_back_it_lies(
 def test_a_damaged_line_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "cuts.jsonl").write_text('{"seq": 1, "position"\n')
     with pytest.raises(DefiniteError, match=r"cuts\.jsonl is damaged"):
-        Cuts(tmp_path / "cuts.jsonl").all()
+        Cuts(LineFile(tmp_path / "cuts.jsonl")).all()
 
 
 def test_old_cuts_leave_as_a_whole_and_appending_continues(tmp_path: Path) -> None:
-    cuts = Cuts(tmp_path / "cuts.jsonl")
+    cuts = Cuts(LineFile(tmp_path / "cuts.jsonl"))
     for seq in (1, 2, 3):
         cuts.append(cut(seq))
     before, mark = cuts.end, cuts.mark

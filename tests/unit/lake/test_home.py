@@ -9,6 +9,7 @@ import pytest
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome, SourceRecord
+from tailrace.model.signal import Signal
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.model.text_key import TextKey
@@ -43,7 +44,9 @@ def test_two_connectors_cannot_have_the_same_lake(tmp_path: Path) -> None:
 def test_different_tables_have_different_folders_whatever_their_names(tmp_path: Path) -> None:
     home = LakeHome(tmp_path)
     names = ["orders", "Orders", "_orders", ".orders", "or/ders", "or~2f~ders", "été", "a b", ".."]
-    paths = {home.table_path(TableId(namespace, name)) for namespace in ("public", "_tailrace") for name in names}
+    paths = {
+        Path(home.place_of(TableId(namespace, name)).address) for namespace in ("public", "_tailrace") for name in names
+    }
     assert len(paths) == 2 * len(names)
     assert all(path.parent.parent == home.path and not path.name.startswith((".", "_")) for path in paths)
 
@@ -71,13 +74,13 @@ def test_a_damaged_file_of_states_is_an_error_that_names_it(tmp_path: Path, cont
 
 def test_a_request_is_taken_up_once_and_one_that_makes_no_sense_is_put_aside(tmp_path: Path) -> None:
     home = LakeHome.create(tmp_path / "lake")
-    assert list(home.requests.resyncs()) == []
-    home.requests.ask_resync(TableId("public", "a"))
+    assert list(home.requests.signals()) == []
+    home.requests.ask_signal(Signal("a", "log"))
     (home.path / "_tailrace" / "requests" / "bad.json").write_text("{")
-    ((table, path),) = home.requests.resyncs()
-    assert table == TableId("public", "a")
+    ((signal, path),) = home.requests.signals()
+    assert signal == Signal("a", "log")
     path.unlink()
-    assert list(home.requests.resyncs()) == []
+    assert list(home.requests.signals()) == []
     assert (home.path / "_tailrace" / "requests" / "bad.refused").exists()
 
 

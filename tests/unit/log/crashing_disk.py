@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tailrace.log.disk import Bytes, Disk
+from tailrace.log.files.disk import Bytes, LogDisk
 
 
 class PowerCutError(BaseException):
@@ -26,7 +26,7 @@ class Content:
     """When it was unlinked or replaced, what it held."""
 
 
-class CrashingDisk(Disk):
+class CrashingDisk(LogDisk):
     """`fault` is called before each operation with its name, and may raise."""
 
     def __init__(self) -> None:

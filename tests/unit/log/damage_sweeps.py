@@ -20,7 +20,7 @@ from tests.unit.log.records import (
 )
 
 from tailrace.errors import DefiniteError
-from tailrace.log.layout import index_path, segment_path, segment_positions
+from tailrace.log.files.layout import index_path, segment_path, segment_positions
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import rebuild_index, verify
 

@@ -14,7 +14,7 @@ from tests.unit.log.memory_log import Point
 from tests.unit.log.records import batch, in_memory, open_log, point, transaction
 
 from tailrace.errors import DefiniteError
-from tailrace.log.layout import INDEX_SUFFIXES, index_path, segment_path, segment_positions
+from tailrace.log.files.layout import INDEX_SUFFIXES, index_path, segment_path, segment_positions
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import rebuild_index, verify
 from tailrace.log.write.writer import LogWriter

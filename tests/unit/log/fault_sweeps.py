@@ -16,7 +16,7 @@ from tests.unit.log.damage_sweeps import ALL
 from tests.unit.log.records import IDENTITY, batch, begin, change, commit, open_log, played, sample, schema, transaction
 
 from tailrace.log.consumers import Consumers
-from tailrace.log.layout import load_manifest
+from tailrace.log.files.layout import load_manifest
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogBlockedError, LogOptions, LogWriter
 

@@ -18,15 +18,15 @@ from tests.unit.log.memory_log import interpret
 from tests.unit.log.records import IDENTITY, Record, batch, commit, in_memory, keepalive, point, schema
 
 from tailrace.log.consumers import Consumers
-from tailrace.log.layout import segment_path, segment_positions
-from tailrace.log.playback import read
+from tailrace.log.files.layout import segment_path, segment_positions
+from tailrace.log.files.segment import SegmentReader
+from tailrace.log.playback.play import read
 from tailrace.log.reader import LogReader
-from tailrace.log.segment import SegmentReader
 from tailrace.log.verify import verify
 from tailrace.log.write.writer import LogBlockedError, LogOptions, LogWriter
 from tailrace.model.kind import Kind
 
-OPTIONS = LogOptions(segment_bytes_max=6000)
+OPTIONS = LogOptions(segment_bytes_max=6000, write_ahead_bytes=700)
 SEEDS = st.integers(0, 1 << 32)
 CHANGES = [Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.TRUNCATE, Kind.LOB_WRITE, Kind.XML_WRITE, Kind.MESSAGE]
 
@@ -43,11 +43,10 @@ class LogMachine(RuleBasedStateMachine):
         self.acknowledged: dict[str, int] = {}
         self.pinned: dict[str, int] = {}
         self.patch = pytest.MonkeyPatch()
-        for module, size in (("record", 400), ("playback", 1500), ("write.recovery", 1500)):
-            self.patch.setattr(f"tailrace.log.{module}.FRAME_BYTES_MAX", size)
-        self.patch.setattr("tailrace.log.write.writer.WRITE_AHEAD_BYTES", 700)
-        for module in ("index.transactions", "reader"):
-            self.patch.setattr(f"tailrace.log.{module}.PORTION_ROWS", 3)
+        frames = {f"{module}.FRAME_BYTES_MAX": 1500 for module in ("playback.play", "write.recovery")}
+        small = frames | {"files.record.FRAME_BYTES_MAX": 400, "index.transactions.PORTION_ROWS": 3}
+        for constant, size in small.items():
+            self.patch.setattr(f"tailrace.log.{constant}", size)
 
     @initialize()
     def open(self) -> None:
@@ -271,14 +270,14 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(low=st.floats(0, 1), high=st.floats(0, 1), relations=st.none() | st.sets(st.integers(1, 3)))
     def read_some(self, low: float, high: float, relations: set[int] | None) -> None:
-        reader = LogReader(self.path)
+        reader = LogReader(self.path, portion_rows=3)
         oldest, newest = reader.oldest_seq - 1, reader.head.seq
         after = oldest + int((newest - oldest) * low)
         upto = after + int((newest - after) * high)
         self._check(reader, after, upto, 5000, relations)
 
     def _check_all(self) -> None:
-        reader = LogReader(self.path)
+        reader = LogReader(self.path, portion_rows=3)
         meaning = interpret(self.records[: self.confirmed])
         assert reader.head.seq == len(meaning.finished)
         assert reader.oldest_seq == self._first_whole()

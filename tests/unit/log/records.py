@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tailrace.log.disk import Disk
-from tailrace.log.playback import read
+from tailrace.log.files.disk import LogDisk
+from tailrace.log.files.record import RECORD
+from tailrace.log.playback.play import read
 from tailrace.log.reader import LogReader
-from tailrace.log.record import RECORD
 from tailrace.log.write.writer import DEFAULTS, LogOptions, LogWriter
 from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
@@ -25,7 +25,7 @@ from tailrace.model.table import Column, TableId, TableSchema
 T = TypeVar("T")
 
 
-class UnsyncedDisk(Disk):
+class UnsyncedDisk(LogDisk):
     """A disk that does not wait: a test that survives no power cut needs no sync."""
 
     def sync(self, descriptor: int) -> None:

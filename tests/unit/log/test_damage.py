@@ -10,7 +10,7 @@ from tests.unit.log.fault_sweeps import cut_the_power_while_wiping
 from tests.unit.log.records import batch, begin, change, commit, open_log, played, transaction
 
 from tailrace.errors import DefiniteError
-from tailrace.log.layout import index_path, segment_path, segment_positions
+from tailrace.log.files.layout import index_path, segment_path, segment_positions
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogOptions, LogWriter
 

@@ -13,7 +13,7 @@ from tests.unit.log.records import IDENTITY, batch, begin, change, commit, open_
 
 from tailrace.errors import DefiniteError
 from tailrace.log.index.index_files import IndexFiles
-from tailrace.log.playback import read
+from tailrace.log.playback.play import read
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import unfinished, verify
 from tailrace.log.write.writer import LogOptions, LogWriter

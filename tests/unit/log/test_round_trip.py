@@ -20,10 +20,10 @@ from tests.unit.log.records import (
 )
 
 from tailrace.errors import DefiniteError
+from tailrace.log.files.layout import segment_path
 from tailrace.log.index.transactions import NEWEST_ROWS
-from tailrace.log.layout import segment_path
-from tailrace.log.playback import read
-from tailrace.log.ranges import ByteRange
+from tailrace.log.playback.play import read
+from tailrace.log.playback.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogOptions, LogWriter
 from tailrace.model.kind import Kind
@@ -98,7 +98,7 @@ def test_interleaved_transactions_come_back_apart_and_in_commit_order(writer: Lo
 def test_pieces_hold_every_record_once_and_a_large_transaction_is_split(
     writer: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tailrace.log.record.FRAME_BYTES_MAX", 4096)
+    monkeypatch.setattr("tailrace.log.files.record.FRAME_BYTES_MAX", 4096)
     payloads = [f"{number:05d}".encode() * 20 for number in range(1000)]
     writer.append(batch([*transaction(7, 100, b"small"), *transaction(8, 200, *payloads)]))
     writer.flush()

@@ -23,7 +23,7 @@ from tests.unit.log.records import (
     undo,
 )
 
-from tailrace.log.layout import segment_path
+from tailrace.log.files.layout import segment_path
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogWriter
 from tailrace.model.kind import Kind
@@ -174,13 +174,12 @@ def test_a_batch_is_as_heavy_as_one_may_be(tmp_path: Path) -> None:
     assert [len(payload) for _, payload in played(tmp_path)] == [9 << 20, 1, 20 << 20]
 
 
-def test_how_far_a_batch_of_transactions_reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tailrace.log.reader.PORTION_ROWS", 2)
+def test_how_far_a_batch_of_transactions_reaches(tmp_path: Path) -> None:
     writer = open_log(tmp_path)
     for seq in range(1, 8):
         writer.append(batch(transaction(seq, seq * 100, b"x" * 67)))
     writer.flush()
-    reader = LogReader(tmp_path)
+    reader = LogReader(tmp_path, portion_rows=2)
     assert [reader.last_within(0, bytes_max) for bytes_max in (0, 99, 100, 199, 200, 250, 500, 10_000)] == [
         1,
         1,

@@ -17,10 +17,10 @@ from tests.unit.log.records import (
 )
 from typer.testing import CliRunner
 
-from tailrace.cli.log import app
+from tailrace.cli.log.commands import app
 from tailrace.errors import DefiniteError
 from tailrace.log.consumers import Consumers
-from tailrace.log.layout import index_path, segment_path, segment_positions
+from tailrace.log.files.layout import index_path, segment_path, segment_positions
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import rebuild_index, unfinished, verify
 

@@ -11,14 +11,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tailrace.errors import DefiniteError
-from tailrace.offsets import java, mysql
-from tailrace.offsets.commit_scn import ThreadCommit
-from tailrace.offsets.commit_scn import emit as emit_commits
-from tailrace.offsets.commit_scn import parse as parse_commits
+from tailrace.offsets import java
 from tailrace.offsets.connect import read_offsets
 from tailrace.offsets.difference import Change, diff
 from tailrace.offsets.kinds import KINDS, emit, layout_of, parse, upgrade, validate
 from tailrace.offsets.layout import OffsetFaultsError
+from tailrace.offsets.layouts import mysql
+from tailrace.offsets.layouts.commit_scn import ThreadCommit
+from tailrace.offsets.layouts.commit_scn import emit as emit_commits
+from tailrace.offsets.layouts.commit_scn import parse as parse_commits
 from tailrace.offsets.wire import validate_body
 
 HUGE = 10**5000

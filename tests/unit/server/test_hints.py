@@ -35,5 +35,5 @@ def test_an_option_becomes_the_property_that_means_the_same(hint: str, said: str
 
 
 def test_every_property_that_a_hint_names_is_one() -> None:
-    names = {each.partition("=")[0] for each in hints._NAMES.values()} - {"as_of"}
+    names = {each.partition("=")[0] for each in hints.names().values()} - {"as_of"}
     assert all(property_of(name) is not None for name in names)

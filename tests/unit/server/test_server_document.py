@@ -7,7 +7,9 @@ from pathlib import Path
 
 from fastapi.routing import APIRoute
 
-from tailrace.server.api import connectors, events, health, lake, layouts, offsets, plugins, root, signals, sql
+from tailrace.server.api import connectors, events, health, lake, plugins, root, signals, sql
+from tailrace.server.api.offsets import layouts
+from tailrace.server.api.offsets import routes as offsets
 from tailrace.server.metrics import COUNTERS, GAUGES
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "server.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from tests.unit.verify.comparisons import compare, compare_divided
 
-from tailrace.verify.report import Compared, Difference
+from tailrace.verify.report import Compared, RowDifference
 
 NAMES = ["odd `.name", "flag", "small", "big", "ratio", "half", "price", "at", "local", "day", "bytes"]
 TYPES = [
@@ -81,7 +81,7 @@ def test_every_kind_of_value_is_told_from_its_neighbours_and_equal_to_itself() -
     one, other = table(SHAPE, source), table(SHAPE, lake)
     assert both_ways(one, one, "id").differing == {}
     found = both_ways(one, other, "id")
-    assert found.differing == {Difference.CHANGED: len(CHANGES)}
+    assert found.differing == {RowDifference.CHANGED: len(CHANGES)}
     named = [(each.key, each.columns) for each in found.keys]
     assert named == [({"id": str(number)}, (name,)) for number, (name, *_) in enumerate(CHANGES)]
 
@@ -94,14 +94,14 @@ def test_rows_that_are_missing_extra_twice_or_exchanged_do_not_hide_each_other()
     found = both_ways(table(shape, source), table(shape, lake), "k")
     shown = [(each.key["k"], each.difference, each.source_rows, each.lake_rows) for each in found.keys]
     assert shown == [
-        ("-4.0", Difference.MISSING, 1, 0),
-        ("-3.0", Difference.EXTRA, 1, 2),
-        ("-2.0", Difference.CHANGED, 1, 1),
-        ("-1.0", Difference.CHANGED, 1, 1),
-        ("-0.5", Difference.MISSING, 1, 0),
+        ("-4.0", RowDifference.MISSING, 1, 0),
+        ("-3.0", RowDifference.EXTRA, 1, 2),
+        ("-2.0", RowDifference.CHANGED, 1, 1),
+        ("-1.0", RowDifference.CHANGED, 1, 1),
+        ("-0.5", RowDifference.MISSING, 1, 0),
         # To the source and to the lake, -0.0 is the key 0.0.
-        ("0.0", Difference.EXTRA, 1, 2),
-        (None, Difference.CHANGED, 1, 1),
+        ("0.0", RowDifference.EXTRA, 1, 2),
+        (None, RowDifference.CHANGED, 1, 1),
     ]
 
 
@@ -111,6 +111,6 @@ def test_without_a_key_rows_are_counted() -> None:
     lake = table(shape, [("a", 1), ("b", None), ("b", None), ("c", 3)])
     found = both_ways(source, lake, "v", "n")
     assert [(each.key, each.difference, each.source_rows, each.lake_rows) for each in found.keys] == [
-        ({"v": "a", "n": "1"}, Difference.MISSING, 2, 1),
-        ({"v": "b", "n": None}, Difference.EXTRA, 1, 2),
+        ({"v": "a", "n": "1"}, RowDifference.MISSING, 2, 1),
+        ({"v": "b", "n": None}, RowDifference.EXTRA, 1, 2),
     ]

@@ -16,7 +16,7 @@ from tailrace.model.exact import EXACT_TYPE
 from tailrace.verify import comparing
 from tailrace.verify.comparing import BothSides, Side
 from tailrace.verify.dealing import TooManyRows, compare_dealt, deal
-from tailrace.verify.report import Compared, Difference
+from tailrace.verify.report import Compared, RowDifference
 
 SHAPE = pa.schema(
     [("k", pa.int64()), ("f", pa.float64()), ("t", pa.string()), ("a", pa.list_(pa.int32())), ("e", EXACT_TYPE)]
@@ -41,7 +41,7 @@ def table(rows: list[tuple[Any, ...]]) -> Any:
     return pa.table([pa.array(values, field.type) for values, field in zip(columns, SHAPE, strict=True)], schema=SHAPE)
 
 
-def expected(source: list[tuple[Any, ...]], lake: list[tuple[Any, ...]]) -> dict[str, tuple[Difference, int, int]]:
+def expected(source: list[tuple[Any, ...]], lake: list[tuple[Any, ...]]) -> dict[str, tuple[RowDifference, int, int]]:
     """By the key's text."""
     sides: defaultdict[int, tuple[Counter[str], Counter[str]]] = defaultdict(lambda: (Counter(), Counter()))
     for side, rows in enumerate((source, lake)):
@@ -51,8 +51,8 @@ def expected(source: list[tuple[Any, ...]], lake: list[tuple[Any, ...]]) -> dict
     for key, (ours, theirs) in sides.items():
         if ours != theirs:
             one, other = ours.total(), theirs.total()
-            difference = Difference.MISSING if one > other else Difference.EXTRA
-            found[str(key)] = (difference if one != other else Difference.CHANGED, one, other)
+            difference = RowDifference.MISSING if one > other else RowDifference.EXTRA
+            found[str(key)] = (difference if one != other else RowDifference.CHANGED, one, other)
     return found
 
 
@@ -74,7 +74,7 @@ def test_the_columns_that_changed_are_named_and_keys_are_texts() -> None:
     one = table([(1, 0.0, "a", (1,), None), (2, 1.0, "b", None, (("f", "infinity"),)), (3, 2.0, "c", (), None)])
     other = table([(1, -0.0, "a", (1,), None), (2, 1.0, None, (), (("f", "-infinity"),)), (3, 2.0, "c", (), None)])
     found = compare(one, other, ("k",), 1)
-    assert found.differing == {Difference.CHANGED: 2}
+    assert found.differing == {RowDifference.CHANGED: 2}
     assert [(each.key, each.columns) for each in found.keys] == [({"k": "1"}, ("f",))]
     assert compare(one, other, ("k",), 2).keys[1].columns == ("t", "a", "e")
 
@@ -82,7 +82,7 @@ def test_the_columns_that_changed_are_named_and_keys_are_texts() -> None:
 def test_rows_without_a_key_are_counted_whatever_their_columns_are() -> None:
     row = (1, 0.0, "a", (1,), None)
     found = compare(table([row, row]), table([row, row, row]), ("k", "f", "t", "a"), 5)
-    assert found.differing == {Difference.EXTRA: 1}
+    assert found.differing == {RowDifference.EXTRA: 1}
     assert (found.keys[0].source_rows, found.keys[0].lake_rows) == (2, 3)
 
 

@@ -18,9 +18,9 @@ from tailrace.engine.spark.errors import is_spark_gone
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
 from tailrace.settings import TaskSizes
-from tailrace.verify._judged import Judged, ShapeError, report_of
-from tailrace.verify._sides import Sides
-from tailrace.verify.report import Difference, KeyDifference, Verdict
+from tailrace.verify.judged_tables import Judged, ShapeError, report_of
+from tailrace.verify.report import KeyDifference, RowDifference, TableVerdict
+from tailrace.verify.sides import Sides
 from tailrace.verify.table_comparison import Limits, TableComparison
 
 ORDERS = TableId("shop", "orders")
@@ -81,19 +81,19 @@ def test_a_table_is_reported_the_same_whether_it_is_divided_or_not(
     assert notes.error is None
     assert orders.result is not None
     assert (orders.result.source_rows, orders.result.lake_rows) == (400, 401)
-    assert orders.result.differing == {Difference.MISSING: 2, Difference.EXTRA: 2, Difference.CHANGED: 2}
+    assert orders.result.differing == {RowDifference.MISSING: 2, RowDifference.EXTRA: 2, RowDifference.CHANGED: 2}
     assert (
         orders.result.keys
         == (
-            KeyDifference({"id": "11"}, Difference.CHANGED, 1, 1, ("note",)),
-            KeyDifference({"id": "12"}, Difference.CHANGED, 1, 1, ("price",)),
-            KeyDifference({"id": "22"}, Difference.MISSING, 1, 0),
-            KeyDifference({"id": "34"}, Difference.EXTRA, 1, 3),
-            KeyDifference({"id": "333"}, Difference.MISSING, 1, 0),
-            KeyDifference({"id": "5000"}, Difference.EXTRA, 0, 1),
+            KeyDifference({"id": "11"}, RowDifference.CHANGED, 1, 1, ("note",)),
+            KeyDifference({"id": "12"}, RowDifference.CHANGED, 1, 1, ("price",)),
+            KeyDifference({"id": "22"}, RowDifference.MISSING, 1, 0),
+            KeyDifference({"id": "34"}, RowDifference.EXTRA, 1, 3),
+            KeyDifference({"id": "333"}, RowDifference.MISSING, 1, 0),
+            KeyDifference({"id": "5000"}, RowDifference.EXTRA, 0, 1),
         )[:keys_max]
     )
-    assert report_of(NOTES, notes).verdict is Verdict.EQUAL
+    assert report_of(NOTES, notes).verdict is TableVerdict.EQUAL
     divided = [job.description for job in engine.jobs if job != JOB]
     assert divided == {SIZES: [], SMALL: ["verify shop.orders"] * 2, LOW: ["verify shop.orders"] * 3}[sizes]
 
@@ -144,7 +144,11 @@ def test_errors_are_the_tables_own_and_come_back_as_they_are(lake: tuple[Script,
     assert "it cannot be read" in found[0].error.message
     assert isinstance(found[1].error, ShapeError)
     reports = [report_of(each.judged.table, outcome) for each, outcome in zip(pieces, found, strict=True)]
-    assert [each.verdict for each in reports] == [Verdict.NOT_COMPARED, Verdict.SHAPE_DIFFERS, Verdict.EQUAL]
+    assert [each.verdict for each in reports] == [
+        TableVerdict.NOT_COMPARED,
+        TableVerdict.SHAPE_DIFFERS,
+        TableVerdict.EQUAL,
+    ]
     assert reports[1].reason == "column key is missing in the lake; column id is in the lake only"
     script.forbid(str(NOTES))
     (refused,) = work_through(OneThread(), JOB, [piece], SIZES.compare_bytes, is_spark_gone)

@@ -19,12 +19,12 @@ from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
 from tailrace.settings import TaskSizes
 from tailrace.source.door.values import SourceTable
-from tailrace.verify._judged import Judged
-from tailrace.verify._sides import Sides
-from tailrace.verify._working import Work
 from tailrace.verify.events import TableCompared, TasksProgressed, VerifyEvent
-from tailrace.verify.report import Verdict
+from tailrace.verify.judged_tables import Judged
+from tailrace.verify.report import TableVerdict
+from tailrace.verify.sides import Sides
 from tailrace.verify.table_comparison import Limits
+from tailrace.verify.work import Work
 
 ORDERS = TableId("shop", "orders")
 
@@ -72,7 +72,7 @@ def lake(tmp_path: Path) -> MadeLake:
     return made
 
 
-def compare(made: MadeLake, engine: OneThread, tell: Callable[[VerifyEvent], None]) -> list[Verdict]:
+def compare(made: MadeLake, engine: OneThread, tell: Callable[[VerifyEvent], None]) -> list[TableVerdict]:
     found = made.source.describe([ORDERS])
     with made.source.snapshot() as point:
         sides = Sides.of(made.source, point, made.home)
@@ -84,7 +84,7 @@ def compare(made: MadeLake, engine: OneThread, tell: Callable[[VerifyEvent], Non
 def test_one_job_that_a_person_understands_compares_small_tables(lake: MadeLake) -> None:
     engine = OneThread(travels=True)
     told: list[VerifyEvent] = []
-    assert compare(lake, engine, told.append) == [Verdict.EQUAL]
+    assert compare(lake, engine, told.append) == [TableVerdict.EQUAL]
     assert [job.description for job in engine.jobs] == ["verify shop.orders"]
     assert [type(event) for event in told] == [TableCompared]
 
@@ -112,5 +112,5 @@ def test_a_table_that_cannot_be_planned_is_not_compared_and_starts_no_job(lake: 
     lake.source = UnplannedSource(**lake.source.arguments)
     engine = OneThread()
     told: list[VerifyEvent] = []
-    assert compare(lake, engine, told.append) == [Verdict.NOT_COMPARED]
+    assert compare(lake, engine, told.append) == [TableVerdict.NOT_COMPARED]
     assert not engine.jobs

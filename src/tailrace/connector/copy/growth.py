@@ -13,7 +13,7 @@ from tailrace.model.table import TableId
 from tailrace.source.door.rows import Cursor
 
 AGAIN_ROWS_MAX = 1000
-"""So many rows are read again together: their keys are listed in a query."""
+"""How many rows are read again together: their keys are listed in a query."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class Growth:
     condition: str | None = None
     """Which rows are read; the table had all of them when this began."""
     rows: int = 0
-    """So many rows were read."""
+    """How many rows were read."""
     held_seconds: float = 0.0
     """How long the state was held under which the last rows were read."""
     held_seconds_max: float = 0.0
     """The longest of these times: the longest transaction that the copy had open at the source."""
     windows: int = 0
-    """So many groups of rows are in. One is needed also where there were no rows: until the table has followed the log
-    beyond the state that the copy began under, it may lack rows that were deleted in between."""
+    """How many windows are in. One is needed also where there were no rows: until the table has followed the log past
+    the state that the copy began under, it may lack rows that were deleted in between."""
     rows_estimated: int = 0
-    """So many rows the source thought that there were, when the copy began."""
+    """The source's row estimate when the copy began."""
     chunks: int = 0
-    """So many chunks were read."""
+    """How many chunks were read."""
     seconds: float = 0.0
     """What the windows took, from the first row that was read to the version that has the last."""
 
@@ -51,13 +51,13 @@ class Growth:
         return self.windows > 0 and self.done == self.last and self.again is None
 
     def with_window(self, done: Cursor | None, rows: int, held_seconds: float = 0.0, chunks: int = 0) -> Growth:
-        """After some more rows were read."""
+        """After one more window was read."""
         longest = max(self.held_seconds_max, held_seconds)
         grown = replace(self, done=done, rows=self.rows + rows, windows=self.windows + 1, chunks=self.chunks + chunks)
         return replace(grown, held_seconds=held_seconds, held_seconds_max=longest)
 
     def with_again(self, keys: KeyRows | None) -> Growth:
-        """With some more to be read again."""
+        """With more keys to read again."""
         if keys is None or not keys.num_rows:
             return self
         return replace(self, again=with_more(self.again, keys))
@@ -74,7 +74,7 @@ class Growth:
         return replace(self, again=left if left.num_rows else None)
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "last": self.last,
             "done": self.done,
             "order": self.order,
@@ -85,24 +85,24 @@ class Growth:
             "held": [round(self.held_seconds, 3), round(self.held_seconds_max, 3)],
         }
         if self.again is not None:
-            found["again"] = to_text(self.again)
-        return found
+            fields["again"] = to_text(self.again)
+        return fields
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> Growth:
-        held_seconds, held_seconds_max = found.get("held", (0.0, 0.0))
-        progress = found.get("progress", (0, 0, 0.0))
-        again = from_text(found["again"]) if "again" in found else None
+    def from_json(cls, fields: dict[str, Any]) -> Growth:
+        held_seconds, held_seconds_max = fields.get("held", (0.0, 0.0))
+        progress = fields.get("progress", (0, 0, 0.0))
+        again = from_text(fields["again"]) if "again" in fields else None
         return cls(
-            _cursor(found["last"]),
-            _cursor(found["done"]),
+            _cursor(fields["last"]),
+            _cursor(fields["done"]),
             again,
-            tuple(found["order"]),
-            found["condition"],
-            found["rows"],
+            tuple(fields["order"]),
+            fields["condition"],
+            fields["rows"],
             held_seconds,
             held_seconds_max,
-            found["windows"],
+            fields["windows"],
             *progress,
         )
 
@@ -114,5 +114,5 @@ class Growth:
         return TableProgress(table, self.chunks, chunks, rows, *held, rows_read=self.rows, seconds=self.seconds)
 
 
-def _cursor(found: list[str] | None) -> Cursor | None:
-    return None if found is None else tuple(found)
+def _cursor(values: list[str] | None) -> Cursor | None:
+    return None if values is None else tuple(values)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tailrace.connector.copy.growth import Growth
-from tailrace.errors import DefiniteError
-from tailrace.lake.formats import format_named
+from tailrace.connector.status import stored_growths
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.lake.records.offset_history import EditKind, EditState, Effect, OffsetEdit
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
-from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.offsets import attributes
 from tailrace.offsets.attributes import Collection, emit_collections
@@ -122,7 +118,8 @@ class LakeOffset:
 
     def _growing(self) -> dict[str, Any]:
         """Attributes of copies by windows that are under way, in the layout of an incremental snapshot."""
-        growths = list(self._growths())
+        copying = {t: r for t, r in sorted(self.home.tables.load().items()) if r.state in COPYING}
+        growths = list(stored_growths(self.home, copying))
         if not growths:
             return {}
         collections = tuple(
@@ -135,20 +132,6 @@ class LakeOffset:
             attributes.PRIMARY_KEY: texts_to_hex(None if first.done is None else list(first.done)),
             attributes.MAXIMUM_KEY: texts_to_hex(None if first.last is None else list(first.last)),
         }
-
-    def _growths(self) -> Iterator[tuple[TableId, Growth]]:
-        tables = format_named(self.record.format)
-        for table, record in sorted(self.home.tables.load().items()):
-            if record.state not in COPYING:
-                continue
-            try:
-                version = tables.table(self.home.table_path(table)).version()
-            except DefiniteError:
-                # Damaged; the next start goes back to what is whole. Reading offsets is no place to complain.
-                continue
-            stamp = version.stamp if version is not None else None
-            if stamp is not None and stamp.copy == record.copy and stamp.growth is not None:
-                yield table, Growth.from_json(stamp.growth)
 
     def unreached(self) -> OffsetEdit | None:
         """The newest edit that skips something which the log has not got beyond yet."""

@@ -296,7 +296,7 @@ def _undoing(now: LakeOffset, last: OffsetEdit) -> tuple[Effect, str]:
     if last.kind is EditKind.IMPORT and effect.was is None:
         raise DefiniteError(
             f"edit {last.version} cannot be undone: the lake began with it",
-            "remove the lake's folder; the slot belongs to the other connector",
+            "remove the lake's folder; what it reads at the source belongs to the other connector",
         )
     if last.state is EditState.WAITING:
         return _undoing_waiting(now, last)
@@ -304,7 +304,7 @@ def _undoing(now: LakeOffset, last: OffsetEdit) -> tuple[Effect, str]:
         return Effect(), "it had changed nothing"
     if last.kind is EditKind.IMPORT:
         raise DefiniteError(
-            f"edit {last.version} cannot be undone: the lake has its slot from it", "begin another lake without it"
+            f"edit {last.version} cannot be undone: the lake has its stream from it", "begin another lake without it"
         )
     if last.kind is EditKind.RESET:
         raise DefiniteError(

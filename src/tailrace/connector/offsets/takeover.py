@@ -1,8 +1,8 @@
-"""Taking over from a connector of another make: its slot, from exactly where it stopped.
+"""Taking over from a connector of another make: the stream that it has at the source, from exactly where it stopped.
 
-    no lake yet      the lake begins with that slot. The stream takes what follows the connector's last commit, and the
-                     tables come by windows beside it.
-    a lake of ours   the lake leaves its own slot for that one. Where the slot still has everything that follows the
+    no lake yet      the lake begins with that stream, takes what follows the connector's last commit, and gets its
+                     tables by windows beside it.
+    a lake of ours   the lake leaves its own stream for that one. Where the source can still send all that follows the
                      log's end, no row is copied again; otherwise every table is, by windows.
 
 The other connector is stopped. What it had delivered of a transaction that was under way comes again as a whole.
@@ -31,10 +31,9 @@ from tailrace.settings import ConnectorSettings
 from tailrace.source.door.codec import Codec
 from tailrace.source.door.offsets import Adopted, LogEnd
 from tailrace.source.door.source import Source
+from tailrace.source.kinds import words_of
 
-SLOT, PUBLICATION = "debezium", "dbz_publication"
-"""What a Debezium connector uses that names no others."""
-REASON = "its changes come from another slot, which lacks some"
+REASON = "its changes come from what another connector had at the source, which lacks some"
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,10 @@ class Takeover:
         return f"the stream begins at {self.begins}; {rows}"
 
 
-def source_arguments(lake: str | Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A source's arguments, with what Debezium would use where slot or publication are not named. A lake that is there
-    keeps its publication."""
-    publication = PUBLICATION if LakeHome.is_new(Path(lake)) else None
-    given = {name: value for name, value in options.items() if value is not None}
-    return {"slot": SLOT, "publication": publication} | given
+def source_arguments(lake: str | Path, kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A source's arguments, with what Debezium would use where a person names nothing. A lake that is there keeps what
+    it has."""
+    return words_of(kind).adopting(options, is_new=LakeHome.is_new(Path(lake)))
 
 
 def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
@@ -91,9 +88,11 @@ def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
             "check the file and the connection string",
         )
     if theirs < oldest:
-        notes.append(f"the slot no longer has the changes between {_shown(codec, theirs)} and {_shown(codec, oldest)}")
+        notes.append(
+            f"the source no longer has the changes between {_shown(codec, theirs)} and {_shown(codec, oldest)}"
+        )
     if offset.get("snapshot") in ("INITIAL", "BLOCKING"):
-        notes.append("its snapshot was under way: the stream begins where the slot does")
+        notes.append("its snapshot was under way: the stream begins where the source can still send")
         theirs = oldest
     server = str(stored.partition.get("server") or next(iter(stored.partition.values())))
     begin = max(oldest, theirs if now is None else now.log_end)
@@ -107,7 +106,7 @@ def _effect(codec: type[Codec], now: LakeOffset | None, adopted: Adopted, oldest
     if now is None:
         return Effect(skip(adopted.claim, SourcePosition(begin)), None, begin, by_windows=True)
     if oldest <= now.log_end and adopted.sends_alike:
-        # What the log has is not asked for: some of it may be older than the publication, and then a server may refuse.
+        # What the log has is not asked for: a server may refuse to send what is older than the choice of tables there.
         claim = skip(adopted.claim, SourcePosition(now.log_end))
         return Effect(claim, now.claim, leave=adopted.leave, by_windows=True)
     claim = skip(adopted.claim, SourcePosition(begin))
@@ -122,7 +121,7 @@ def take_over(
     format: str = "delta",
     version: int | None = None,
 ) -> OffsetEdit:
-    """Make the lake, or the one that is there, continue with the slot of another connector. Durable when this returns;
+    """Make the lake, or the one that is there, continue with another connector's stream. Durable when this returns;
     the next start takes it up. Nothing is changed at the source before that. `version` is as in `editor.apply`."""
     plan(lake, stored, source)
     with locked(LakeHome.create(Path(lake))) as home:

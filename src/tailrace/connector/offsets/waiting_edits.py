@@ -38,7 +38,7 @@ def take_up(home: LakeHome, source: Source, book: TableBook, settings: Connector
 def _take(home: LakeHome, source: Source, book: TableBook, edit: OffsetEdit, format: str) -> None:
     effect, known = edit.effect, home.source()
     if known is not None and effect.position is not None:
-        # What positions of the source mean is for the claim to say; a takeover brings its own, of another slot. Whether
+        # What positions of the source mean is for the claim to say; a takeover brings its own. Whether
         # it fits the source is asked after the edit.
         with suppress(DefiniteError):
             source.claim(known.claim if effect.claim is None else effect.claim)

@@ -4,7 +4,7 @@
     work     decode, compact, locate, fill, write: one job for all tables            the engine's tasks
     commit   the files that came back become one version of each table              here
 
-The driver holds no row. What fails for one table is that table's, and the others go on.
+The driver holds no row. What fails for one table is that table's, and the others continue.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Batch:
     @classmethod
     def read(cls, reader: LogReader, upto: int, position: SourcePosition, tables: Iterable[Batched]) -> Batch:
         """For tables, each from where it stands."""
-        starts = {each.relation: each.seq for each in tables if each.seq < upto}
+        starts = {table.relation: table.seq for table in tables if table.seq < upto}
         return cls(reader, upto, position, reader.weights(starts, upto) if starts else {})
 
 
 @dataclass(frozen=True)
-class Fold:
+class TableFold:
     """One table's part of a batch, as work for tasks: its changes in the log become parts of a version."""
 
     table: str
@@ -74,10 +74,10 @@ class Fold:
     sizes: TaskSizes
 
     def whole(self) -> Folded:
-        found = whole(self.changes, self.writers, self.sizes.decoded_bytes_max)
-        if found is None:
+        folded = whole(self.changes, self.writers, self.sizes.decoded_bytes_max)
+        if folded is None:
             raise TooLargeError
-        return found
+        return folded
 
     def divided(self, engine: Engine, job: Job) -> Folded:
         job = replace(job, description=f"{job.description}: {self.table}")
@@ -102,7 +102,7 @@ class TablePart:
     """What is planned for one table. Without a draft, the transactions do not concern it."""
 
     draft: Draft | None = None
-    fold: Fold | None = None
+    fold: TableFold | None = None
     move: TableSchema | None = None
     """The shape to take after them."""
 
@@ -155,8 +155,9 @@ class Publisher:
         return outcomes
 
     def _bring(self, tables: Sequence[Batched], batch: Batch) -> dict[TableId, TailraceError | None]:
-        planned = {each.table: _tried(each.table, partial(each.plan, batch, self.sizes)) for each in tables}
-        folds = {table: found.result.fold for table, found in planned.items() if found.result and found.result.fold}
+        planned = {table.table: _tried(table.table, partial(table.plan, batch, self.sizes)) for table in tables}
+        plans = {table: outcome.result for table, outcome in planned.items() if outcome.result is not None}
+        folds = {table: part.fold for table, part in plans.items() if part.fold is not None}
         folded = self._folded(folds, batch.upto)
 
         def commit(table: Batched) -> TailraceError | None:
@@ -166,9 +167,9 @@ class Publisher:
             take = partial(table.take, before.result, done.result, batch.upto, partial(self.rewritten, table.table))
             return _tried(table.table, lambda: _durably(table, take)).error
 
-        return dict(zip((each.table for each in tables), self.pool.map(commit, tables), strict=True))
+        return dict(zip((table.table for table in tables), self.pool.map(commit, tables), strict=True))
 
-    def _folded(self, folds: Mapping[TableId, Fold], upto: int) -> dict[TableId, Outcome[Folded]]:
+    def _folded(self, folds: Mapping[TableId, TableFold], upto: int) -> dict[TableId, Outcome[Folded]]:
         if not folds:
             return {}
         job = Job(_described(folds, upto), self.group)
@@ -181,6 +182,7 @@ class Publisher:
 
 
 def _durably(table: Batched, take: Callable[[], None]) -> None:
+    # The version is there before it survives a power cut; no cut names it before both.
     take()
     table.make_durable()
     failpoint("publish.durable")

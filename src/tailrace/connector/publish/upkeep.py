@@ -29,7 +29,7 @@ LAST_SECONDS_MAX = 10.0
 logger = logging.getLogger(__name__)
 
 
-class Tables(Protocol):
+class LiveTables(Protocol):
     """Who has the live tables."""
 
     publisher: Publisher
@@ -42,7 +42,7 @@ class Upkeep:
     """The upkeep of one run. One thread."""
 
     def __init__(
-        self, home: LakeHome, settings: ConnectorSettings, live: Tables, clock: Callable[[], float] = time.monotonic
+        self, home: LakeHome, settings: ConnectorSettings, live: LiveTables, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._clock = clock
         self._home = home
@@ -72,8 +72,8 @@ class Upkeep:
             pass
 
     def _step(self) -> bool:
-        """Whether there was one. Files of tables and the past of the lake take turns, and so do tables: what is written
-        to all the time would else leave no time for the others."""
+        """Whether there was one. Files of tables and the past of the lake take turns, and so do tables: otherwise a
+        busy table would starve the others."""
         self._steps_taken += 1
         first, second = (self._tidy, self._look_back) if self._steps_taken % 2 else (self._look_back, self._tidy)
         return first() or second()
@@ -93,9 +93,9 @@ class Upkeep:
     def _next_untidy(self) -> LiveTable | None:
         """Each has a step before one has another."""
         tables = self._live.tables
-        table = next((each for each in self._turns if each.is_untidy and tables.get(each.table) is each), None)
+        table = next((live for live in self._turns if live.is_untidy and tables.get(live.table) is live), None)
         if table is None:
-            self._turns = iter([each for each in tables.values() if each.is_untidy])
+            self._turns = iter([live for live in tables.values() if live.is_untidy])
             table = next(self._turns, None)
         return table
 
@@ -129,7 +129,7 @@ class Upkeep:
         forgotten = self._maintenance.forget_cuts()
         yield True
         for table in self._live.tables.values():
-            if self._settled.get(str(table.table)) != table.standing.version:
+            if self._settled.get(str(table.table)) != table.version:
                 self._prune(table)
                 yield True
         self._maintenance.forget_damaged()
@@ -138,12 +138,12 @@ class Upkeep:
 
     def _prune(self, table: LiveTable) -> None:
         try:
-            pruned = self._maintenance.prune(table.table, table.stored)
+            pruned = self._maintenance.prune(table.table, table.following.stored)
         except Exception:
             logger.exception("upkeep failed", extra={"table": str(table.table)})
             return
         if pruned.is_settled:
-            self._settled[str(table.table)] = table.standing.version
+            self._settled[str(table.table)] = table.version
         if pruned.files or pruned.commits:
             told = {"table": str(table.table), "files": pruned.files, "bytes": pruned.bytes, "commits": pruned.commits}
             logger.info("deleted what no kept cut needs", extra=told)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from tailrace.connector.copy.read_ahead import beside
+from tailrace.connector.messages import beside
 from tailrace.connector.signals.orders import ChosenTable
 from tailrace.errors import TransientError
 from tailrace.model.backoff import Backoff
@@ -19,7 +19,7 @@ BACKOFF = Backoff(1.0, 60.0)
 WhyNot = Callable[[TableId, str | None, str | None], str | None]
 
 
-class Asked:
+class Feasibility:
     """What is known of one signal. One thread asks; another works."""
 
     def __init__(self, why_not: WhyNot) -> None:

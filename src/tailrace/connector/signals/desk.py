@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tailrace.connector.signals._channels import SignalFile, SignalTable
+from tailrace.connector.signals.channels import FileChannel, TableChannel
 from tailrace.connector.signals.orders import Order, Rejection, judged, order_of
 from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome
@@ -41,8 +41,8 @@ class SignalDesk:
         file, table = settings.signal_file, settings.signal_table
         self._book = home.signals
         self._requests = home.requests
-        self._file = SignalFile(file) if file is not None else None
-        self._table = SignalTable(TableId.parse(table), decode) if table is not None else None
+        self._file = FileChannel(file) if file is not None else None
+        self._table = TableChannel(TableId.parse(table), decode) if table is not None else None
         self._is_guest = settings.is_guest
         self._place = self._book.place(TABLE)
         """How far the log has been looked through; in the book whenever something was found."""

@@ -136,7 +136,7 @@ class ChosenTable:
 
 
 @dataclass(frozen=True)
-class Choice:
+class MeantTables:
     """What the patterns of an order mean at this moment."""
 
     tables: tuple[ChosenTable, ...]
@@ -144,12 +144,12 @@ class Choice:
     """Patterns that match no table, each once. No error: the result of the signal names them."""
 
 
-def choose(order: ExecuteSnapshot, tables: Sequence[TableId]) -> Choice:
+def choose(order: ExecuteSnapshot, tables: Sequence[TableId]) -> MeantTables:
     """The tables that an order means among these, by name."""
     chosen, unmatched = match(order.tables, tables)
     conditions, without_table = _assigned(order.conditions, chosen)
     keys, without_row = _assigned(order.surrogate_keys, chosen)
-    return Choice(
+    return MeantTables(
         tuple(ChosenTable(table, conditions.get(table), keys.get(table)) for table in chosen),
         tuple(dict.fromkeys([*unmatched, *without_table, *without_row])),
     )
@@ -190,6 +190,14 @@ def _names(table: TableId) -> tuple[str, str]:
 def _compiled(pattern: str) -> re.Pattern[str]:
     with warnings.catch_warnings(action="ignore"):  # Of what a later Python may read in another way.
         return re.compile(pattern)
+
+
+def pattern_of(table: TableId) -> str:
+    """What names this table in an order: its name, unless that looks like a broken regular expression."""
+    try:
+        return _expression(str(table))
+    except ValueError:
+        return re.escape(str(table))
 
 
 def _expression(pattern: str) -> str:

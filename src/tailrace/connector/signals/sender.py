@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tailrace.connector.signals.orders import Rejection, order_of
+from tailrace.connector.signals.orders import Rejection, order_of, pattern_of
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.model.signal import Signal, SignalRecord, SignalState, new_id
+from tailrace.model.table import TableId
 
 
 def signal(
@@ -33,6 +34,11 @@ def signal(
     if sent.id not in {record.signal.id for record in lake_signals(home)}:
         home.requests.ask_signal(sent)
     return sent.id
+
+
+def send_resync(lake: str | Path, table: TableId) -> str:
+    """Have one table copied again beside the others: a signal like any other, whose id this returns."""
+    return signal(lake, "execute-snapshot", {"data-collections": [pattern_of(table)]}, f"resync-{new_id()}")
 
 
 def lake_signals(home: LakeHome) -> list[SignalRecord]:

@@ -22,13 +22,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
-from tailrace.connector.start._forks import FORKS
+from tailrace.connector.start._capture_fork import FORKS, CaptureFork
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.log.write.writer import LogOptions, LogWriter, give_memory_back
 from tailrace.source.door.control import CaptureControl
@@ -40,6 +40,8 @@ from tailrace.without_pandas import keep_pandas_out
 RESTARTS_MAX = 5
 RESTARTS_SECONDS = 60
 RETRY_SECONDS = 1.0
+NAME = "capture"
+"""What a capture is called where processes are listed."""
 
 logger = logging.getLogger(__name__)
 
@@ -59,13 +61,44 @@ class CaptureOrder:
     """Of `LogOptions`."""
 
 
-def prepare(source: Source) -> None:
-    """Have what a capture of this source needs loaded beside other work, so that it starts at once."""
-    FORKS.prepare(path_of(source).partition(":")[0])
+class Capture(Protocol):
+    """A capture, as a run sees it."""
+
+    @property
+    def report(self) -> TailraceError | None:
+        """A problem that capture met and is dealing with, or died of."""
+        ...
+
+    @property
+    def is_proven(self) -> bool:
+        """The source has shown that it has what the log has."""
+        ...
+
+    def check(self) -> None:
+        """Raise what capture died of, if it did."""
+        ...
+
+    def pause(self) -> None:
+        """Take nothing more from the source."""
+        ...
+
+    def resume(self) -> None: ...
+
+
+class Captures:
+    """How a run begins its capture: in a process of its own."""
+
+    def prepare(self, source: Source) -> None:
+        """Load what a capture of this source needs beside other work, so that it starts at once."""
+        FORKS.prepare(path_of(source).partition(":")[0])
+
+    def begin(self, order: CaptureOrder) -> AbstractContextManager[Capture]:
+        """The capture runs inside the `with`."""
+        return CaptureProcess(order)
 
 
 class CaptureProcess:
-    """A running capture. Use as a context manager: leaving it ends the child."""
+    """A running capture, from when it is made. Use as a context manager: leaving it ends the child."""
 
     def __init__(self, order: CaptureOrder) -> None:
         self._order = order
@@ -77,51 +110,53 @@ class CaptureProcess:
         """The source has shown that it has what the log has."""
         self._is_paused = False
         self._starts: deque[float] = deque(maxlen=RESTARTS_MAX)
+        self._child, self._listener = self._start()
 
     def __enter__(self) -> CaptureProcess:
-        self._start()
         return self
 
-    def _start(self) -> None:
+    def _start(self) -> tuple[CaptureFork, threading.Thread]:
+        """A child that captures, and the thread that hears it."""
         self._starts.append(time.monotonic())
         self.is_held = self.is_proven = False
-        self._child = FORKS.start(self._order.source.partition(":")[0])
-        self._send("start", asdict(self._order))
+        child = CaptureFork(self._order.source.partition(":")[0])
+        _send(child, "start", asdict(self._order))
         if self._is_paused:
-            self._send("pause")
-        self._listener = threading.Thread(target=self._listen, name="capture listener", daemon=True)
-        self._listener.start()
+            _send(child, "pause")
+        listener = threading.Thread(target=self._listen, args=(child,), name="capture listener", daemon=True)
+        listener.start()
+        return child, listener
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self._close_input()
+        self._child.close_input()
         try:
-            self._child.wait(timeout=20)
+            self._child.process.wait(timeout=20)
         except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
+            self._child.process.kill()
+            self._child.process.wait()
         self._listener.join(timeout=5)
-
-    def _close_input(self) -> None:
-        """Which tells a child that lives to end."""
-        with suppress(BrokenPipeError):
-            self._child.stdin.close()
 
     @property
     def pid(self) -> int:
-        return self._child.pid
+        return self._child.process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it lives."""
+        return self._child.process.poll()
 
     def pause(self) -> None:
         """Take nothing more from the source, but keep the connection and the position."""
         self._is_paused = True
-        self._send("pause")
+        _send(self._child, "pause")
 
     def resume(self) -> None:
         self._is_paused = self.is_held = False
-        self._send("resume")
+        _send(self._child, "resume")
 
     def check(self) -> None:
         """Raise what capture died of, if it knew; start it again if it was killed."""
-        if self._child.poll() is None:
+        if self.exit_code is None:
             return
         self._listener.join(timeout=5)
         report = self.report
@@ -129,24 +164,15 @@ class CaptureProcess:
             raise report
         if len(self._starts) == RESTARTS_MAX and time.monotonic() - self._starts[0] < RESTARTS_SECONDS:
             raise DefiniteError(
-                f"capture died {RESTARTS_MAX} times in {RESTARTS_SECONDS} s, last with exit code "
-                f"{self._child.returncode}",
+                f"capture died {RESTARTS_MAX} times in {RESTARTS_SECONDS} s, last with exit code {self.exit_code}",
                 report.message if report else None,
             )
-        self._close_input()
-        logger.warning("capture died and is started again", extra={"exit_code": self._child.returncode})
-        self._start()
+        self._child.close_input()
+        logger.warning("capture died and is started again", extra={"exit_code": self.exit_code})
+        self._child, self._listener = self._start()
 
-    def _send(self, command: str, fields: Mapping[str, Any] | None = None) -> None:
-        try:
-            self._child.stdin.write(json.dumps({command: fields or {}}) + "\n")
-            self._child.stdin.flush()
-        except BrokenPipeError:
-            # It has died; `check` says of what and starts it again.
-            return
-
-    def _listen(self) -> None:
-        with self._child.stdout as lines:
+    def _listen(self, child: CaptureFork) -> None:
+        with child.stdout as lines:
             for line in lines:
                 message = json.loads(line)
                 if "held" in message:
@@ -156,6 +182,15 @@ class CaptureProcess:
                 else:
                     report = TailraceError.from_fields(message["report"])
                     self.report = report if report.message else None
+
+
+def _send(child: CaptureFork, command: str, fields: Mapping[str, Any] | None = None) -> None:
+    try:
+        child.stdin.write(json.dumps({command: fields or {}}) + "\n")
+        child.stdin.flush()
+    except BrokenPipeError:
+        # It has died; `check` says of what and starts it again.
+        return
 
 
 def use_little_memory() -> None:
@@ -180,7 +215,7 @@ def main() -> int:
         held=lambda: _tell("held", {}),
         proven=lambda: _tell("proven", {}),
     )
-    signal.signal(signal.SIGTERM, lambda *_: control.stop())
+    signal.signal(signal.SIGTERM, lambda *_: control.stopping.set())
     threading.Thread(target=_obey, args=(control,), daemon=True).start()
     try:
         _capture(order, control)
@@ -221,7 +256,7 @@ def _obey(control: CaptureControl) -> None:
                 break
             case unknown:
                 _report(TransientError(f"unknown command {', '.join(unknown)}"))
-    control.stop()
+    control.stopping.set()
 
 
 def _report(error: TailraceError) -> None:

@@ -22,7 +22,7 @@ TIMES_SECONDS = 60
 logger = logging.getLogger(__name__)
 
 
-class Rechecks:
+class Restarts:
     """How often a run has begun again, and why."""
 
     def __init__(self, mode: SnapshotMode) -> None:
@@ -31,7 +31,7 @@ class Rechecks:
         self._copied_at: SourcePosition | None = None
         self._times: deque[float] = deque(maxlen=TIMES_MAX)
 
-    def take(self, error: DefiniteError) -> None:
+    def allow(self, error: DefiniteError) -> None:
         """Returns if the run is to begin again; raises the error if that has been tried, or is not allowed."""
         if isinstance(error, GapError) and (self._mode is not SnapshotMode.WHEN_NEEDED or self._gap is error):
             raise error

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tailrace.connector.events import TableChanged
+from tailrace.connector.tables.decisions import failed
 from tailrace.connector.tables.voucher import Vouching
+from tailrace.errors import TailraceError
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
@@ -41,7 +43,7 @@ class TableBook:
         return self._records[table]
 
     def digest(self) -> str:
-        """Another one where a record is another."""
+        """Changes whenever a record changes."""
         return self._home.tables.digest()
 
     def of_state(self, *states: TableState) -> list[TableId]:
@@ -72,7 +74,11 @@ class TableBook:
             return record
         return replace(record, hint=record.hint.replace("LAKE", shlex.quote(str(self._home.path))))
 
-    def follow(self, table: TableId, definition: Definition | None, version: int) -> None:
+    def table_failed(self, table: TableId, error: TailraceError) -> None:
+        """A table had to stop, by this error."""
+        self.set({table: failed(table, self._records[table], error)})
+
+    def table_followed(self, table: TableId, definition: Definition | None, version: int) -> None:
         """A live table has the shape of this definition, from a version of the lake's on."""
         old = self._records[table]
         record = replace(old, definition=definition)

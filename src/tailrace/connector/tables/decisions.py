@@ -123,9 +123,9 @@ def resynced(record: TableRecord, reason: str | None) -> TableRecord:
     return TableRecord(state, reason, None, record.copy + 1, record.relation, text_key=record.text_key)
 
 
-def asked(record: TableRecord) -> TableRecord:
+def asked(record: TableRecord, reason: str) -> TableRecord:
     """A person wants it copied again. What had to be text for a value that may be gone is tried as its type again."""
-    return replace(resynced(record, "a person asked for it"), text_key=None)
+    return replace(resynced(record, reason), text_key=None)
 
 
 def repaired(record: TableRecord, reason: str) -> TableRecord:

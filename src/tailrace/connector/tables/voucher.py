@@ -30,6 +30,7 @@ from tailrace.model.cut import PublishedCut
 from tailrace.source.door.codec import Codec
 from tailrace.source.door.source import Database
 from tailrace.source.door.values import View
+from tailrace.stop import Stop
 
 TURN_SECONDS = 0.03
 IDLE_SECONDS_MAX = 0.1
@@ -56,7 +57,7 @@ class Vouching:
         self._is_settled = False
         self._trusted: str | None = None
         self._lock = threading.Lock()
-        self._ended = threading.Event()
+        self._stop = Stop()
         self._thread: threading.Thread | None = None
         self._reader: LogReader | None = None
         self._wants_look = False
@@ -75,7 +76,7 @@ class Vouching:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
+        self._stop.set()
         if self._thread is not None:
             # It may wait for a source that does not answer. What it would still say is true.
             self._thread.join(END_SECONDS_MAX)
@@ -107,7 +108,7 @@ class Vouching:
 
     def _run(self, source: Database, codec: type[Codec]) -> None:
         seconds, cost = TURN_SECONDS, RETRY_SECONDS
-        while not self._ended.wait(seconds):
+        while not self._stop.wait(seconds):
             try:
                 took = self._turn(source, codec)
             except TransientError:

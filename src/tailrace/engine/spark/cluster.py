@@ -76,7 +76,7 @@ def require_reachable(settings: SparkSettings) -> None:
 def _address(text: str, master: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit():
-        raise SessionError(f"{master} is no Spark master", "a standalone cluster is spark://HOST:PORT")
+        raise SessionError(f"{master} is not a Spark master", "a standalone cluster is spark://HOST:PORT")
     return host.strip("[]"), int(port)
 
 

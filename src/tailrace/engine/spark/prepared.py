@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tailrace.files import replace
+from tailrace.storage.files import replace
 
 PACKAGES = "spark.jars.packages"
 CLASS_PATH = "spark.driver.extraClassPath"

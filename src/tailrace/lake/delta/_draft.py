@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,17 +13,19 @@ from pyroaring import BitMap64
 
 from tailrace.errors import DefiniteError
 from tailrace.failpoint import failpoint
+from tailrace.lake.delta.file_names import name_of
 from tailrace.lake.delta.json_text import text_of
 from tailrace.lake.delta.log.commit import Origin, commit
 from tailrace.lake.delta.log.contents import Contents, records
 from tailrace.lake.delta.log.versions import CommitLog
 from tailrace.lake.delta.metadata import Field, Metadata, upgraded
-from tailrace.lake.delta.rows.deletion_vectors import located, positions_in, read_vector, write_vectors
+from tailrace.lake.delta.rows.deletion_vectors import positions_in, read_vector, write_vectors
 from tailrace.lake.delta.rows.keyless_part import CountsWriter
 from tailrace.lake.delta.rows.part import Part, RowsWriter, StatesWriter
 from tailrace.lake.delta.rows.row_files import read_batches, write_rows
 from tailrace.lake.door import Rewrite
 from tailrace.lake.stamp import Stamp
+from tailrace.storage.door import Storage
 
 Action = Mapping[str, Any]
 
@@ -114,30 +115,25 @@ class DeltaDraft:
 class Rewritten:
     """Writes a file again without some of its rows. Runs in a task."""
 
-    table: Path
+    table: Storage
     fields: tuple[Field, ...]
     add: Action
     gone: bytes
 
     def __call__(self) -> Part:
         positions = positions_in(BitMap64.deserialize(self.gone))
-        added = write_rows(
-            self.table, read_batches(located(self.table, self.add["path"]), self.fields, positions), self.fields
-        )
+        left = read_batches(self.table, name_of(self.table, self.add["path"]), self.fields, positions)
+        added = write_rows(self.table, left, self.fields)
         return Part((added,) if added else ())
 
 
-def require_written(table: Path, parts: Iterable[Part]) -> None:
+def require_written(table: Storage, parts: Iterable[Part]) -> None:
     """A definite error for a file that is not here: a machine wrote it to a folder that is not the lake's."""
     for add in (add for part in parts for add in part.added):
-        path = located(table, add["path"])
-        try:
-            is_whole = path.stat().st_size == add["size"]
-        except FileNotFoundError:
-            is_whole = False
-        if not is_whole:
+        found = table.look(name_of(table, add["path"]))
+        if found is None or found.bytes != add["size"]:
             hint = "put the lake into a folder that all of Spark's machines share under one name"
-            raise DefiniteError(f"{path} was written by an executor and is not here", hint)
+            raise DefiniteError(f"{table.address}/{add['path']} was written by an executor and is not here", hint)
 
 
 def shape_actions(base: Contents | None, metadata: Metadata) -> list[Action]:

@@ -14,7 +14,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,13 +21,15 @@ import pyarrow.parquet as pq
 
 from tailrace.failpoint import failpoint
 from tailrace.lake.delta._draft import removal, require_written
+from tailrace.lake.delta.file_names import name_of
 from tailrace.lake.delta.log.commit import Origin, commit
 from tailrace.lake.delta.log.contents import Contents, records
 from tailrace.lake.delta.log.versions import CommitLog
 from tailrace.lake.delta.metadata import Field
-from tailrace.lake.delta.rows.deletion_vectors import located, positions_in, read_vector
+from tailrace.lake.delta.rows.deletion_vectors import positions_in, read_vector
 from tailrace.lake.delta.rows.part import Part
 from tailrace.lake.delta.rows.row_files import read_batches, write_rows
+from tailrace.storage.door import Storage
 
 FILES_MAX = 8
 """Of about the same size."""
@@ -44,7 +45,7 @@ GONE_MAX = 1 / 3
 Action = Mapping[str, Any]
 
 
-def choose(table: Path, contents: Contents, key: Sequence[str] | None) -> list[Action]:
+def choose(table: Storage, contents: Contents, key: Sequence[str] | None) -> list[Action]:
     """The files to be merged next; none if the table is in good order. The key's columns are named as files do; where
     none is known, the order that files have would be lost, and only worn ones are chosen."""
     worn = [add for add in contents.files.values() if _gone(add) > GONE_MAX]
@@ -63,12 +64,12 @@ def choose(table: Path, contents: Contents, key: Sequence[str] | None) -> list[A
     return []
 
 
-def _neighbours(table: Path, files: Sequence[Action], key: Sequence[str]) -> list[Action]:
+def _neighbours(table: Storage, files: Sequence[Action], key: Sequence[str]) -> list[Action]:
     """The first files in the order of the key that fit into memory together."""
     chosen: list[Action] = []
     room = MERGED_BYTES_MAX
     for add in _in_key_order(files, key)[:MERGED_FILES_MAX]:
-        room -= _bytes_in_memory(located(table, add["path"]))
+        room -= _bytes_in_memory(table, name_of(table, add["path"]))
         if room < 0:
             break
         chosen.append(add)
@@ -83,8 +84,9 @@ def _in_key_order(files: Sequence[Action], key: Sequence[str]) -> list[Action]:
     return [files[number] for number in sorted(range(len(files)), key=lambda number: lows[number])]
 
 
-def _bytes_in_memory(path: Path) -> int:
-    written = pq.read_metadata(path)
+def _bytes_in_memory(table: Storage, name: str) -> int:
+    with table.open(name) as file:
+        written = pq.read_metadata(file)
     return sum(written.row_group(number).total_byte_size for number in range(written.num_row_groups))
 
 
@@ -102,7 +104,7 @@ def _gone(add: Action) -> float:
 class MergedFiles:
     """Writes one new file in the place of some, in the order of the key. Runs in a task."""
 
-    table: Path
+    table: Storage
     fields: tuple[Field, ...]
     files: tuple[Action, ...]
     key: tuple[str, ...]
@@ -118,7 +120,7 @@ class MergedFiles:
     def _rows(self) -> Iterator[pa.RecordBatch]:
         for add in self.files:
             gone = positions_in(read_vector(self.table, add))
-            yield from read_batches(located(self.table, add["path"]), self.fields, gone)
+            yield from read_batches(self.table, name_of(self.table, add["path"]), self.fields, gone)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from tailrace.lake.delta.file_names import files_in
+from tailrace.lake.delta.log.versions import CommitLog
 from tailrace.lake.door import UnfitSessionError
+from tailrace.storage.door import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,18 +42,20 @@ spark = configure_spark_with_delta_pip(
 ).getOrCreate()"""
 
 
-def open_version(spark: SparkSession, path: str, version: int, *, keep: bool) -> DataFrame:
+def open_version(spark: SparkSession, log: CommitLog, version: int, *, keep: bool) -> DataFrame:
     """One version of a Delta table; with `keep`, ready to be read again soon."""
+    path = log.table.address
     if not keep:
         return _read(spark, path, version)
     kept = _kept.setdefault(spark, OrderedDict())
-    wanted = (path, version, _made_ns(path, version))
+    commit = log.table.look(log.commit_file(version))
+    wanted = (path, version, commit.changed_ns if commit else 0)
     frame = kept.pop(wanted, None)
     if frame is None:
         for other in [key for key in kept if key[0] == path]:
             kept.pop(other).unpersist()
         frame = _read(spark, path, version)
-        if _bytes(path) <= KEPT_BYTES_MAX:
+        if _bytes(log.table) <= KEPT_BYTES_MAX:
             from pyspark import StorageLevel
 
             frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -71,17 +75,12 @@ def _read(spark: SparkSession, path: str, version: int) -> DataFrame:
         raise
 
 
-def _made_ns(path: str, version: int) -> int:
-    commit = Path(path, "_delta_log", f"{version:020d}.json")
-    return commit.stat().st_mtime_ns if commit.exists() else 0
-
-
-def _bytes(path: str) -> int:
+def _bytes(table: Storage) -> int:
     """At most this much: files of older versions count too, and to leave them out would cost what this saves."""
-    return sum(file.stat().st_size for file in Path(path).rglob("*.parquet"))
+    return sum(file.bytes for file in files_in(table).values())
 
 
-def forget(path: Path) -> None:
+def forget(address: str) -> None:
     """Let a Spark of this process look at a table again: Delta remembers the newest version of each."""
     pyspark = sys.modules.get("pyspark")
     context = pyspark.SparkContext._active_spark_context if pyspark else None
@@ -91,5 +90,5 @@ def forget(path: Path) -> None:
 
     session, jvm = SparkSession.builder.getOrCreate(), context._jvm
     assert jvm is not None
-    place = jvm.org.apache.hadoop.fs.Path(str(path))
+    place = jvm.org.apache.hadoop.fs.Path(address)
     jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(session._jsparkSession, place)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.delta.log.versions import CommitLog
+from tailrace.lake.delta.log.versions import FOLDER, CommitLog
 from tailrace.lake.delta.metadata import Metadata
 from tailrace.lake.door import Scan
 from tailrace.model.table import Column
@@ -22,11 +22,11 @@ def columns(log: CommitLog, version: int) -> list[Column]:
 
 
 def scan(log: CommitLog, version: int) -> Scan:
-    if "%" in str(log.table):
+    if "%" in log.table.address:
         # The extension takes it for the beginning of an escaped letter, once or twice.
-        message = f"DuckDB cannot read a Delta table in {log.table}: there is a % in it"
+        message = f"DuckDB cannot read a Delta table in {log.table.address}: there is a % in it"
         raise DefiniteError(message, "read it with Spark: tailrace query --engine spark")
-    path = "'" + str(log.table).replace("'", "''") + "'"
+    path = "'" + log.table.address.replace("'", "''") + "'"
     options = f"version => {version}"
     shape = columns(log, version)
     has_floats = any(column.type in ("float", "double") for column in shape)
@@ -51,21 +51,26 @@ def _metadata(log: CommitLog, version: int) -> dict[str, Any]:
             return found
         if not log.has(number):
             break
-    raise DefiniteError(f"{log.table} does not say which columns version {version} has", "read a later cut")
+    raise DefiniteError(f"{log.table.address} does not say which columns version {version} has", "read a later cut")
 
 
 def _described_in_commit(log: CommitLog, version: int) -> dict[str, Any] | None:
     try:
         # Values in it may contain what Unicode counts as the end of a line.
-        lines = log.commit_file(version).read_text(encoding="utf-8").split("\n")
+        lines = log.table.get(log.commit_file(version)).decode().split("\n")
     except FileNotFoundError:
         return None
     return next((json.loads(line)["metaData"] for line in lines if line.startswith('{"metaData"')), None)
 
 
 def _described_in_checkpoint(log: CommitLog, version: int) -> dict[str, Any] | None:
-    for file in log.folder.glob(f"{version:020d}.checkpoint*.parquet"):
-        for row in pq.read_table(file, columns=["metaData"]).column("metaData").drop_null():
+    begin = f"{FOLDER}/{version:020d}.checkpoint"
+    for name in log.names():
+        if not (name.startswith(begin) and name.endswith(".parquet")):
+            continue
+        with log.table.open(name) as file:
+            described = pq.read_table(file, columns=["metaData"]).column("metaData").drop_null()
+        for row in described:
             found: dict[str, Any] = row.as_py()
             return {**found, "configuration": dict(found.get("configuration") or ())}
     return None

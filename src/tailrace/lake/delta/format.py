@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, ClassVar
 
 from tailrace.lake.delta.table import DeltaTable
+from tailrace.storage.door import Storage
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -48,5 +48,5 @@ class DeltaFormat:
             builder = builder.config(name, value)
         return configure_spark_with_delta_pip(builder)
 
-    def table(self, path: Path) -> DeltaTable:
-        return DeltaTable(path)
+    def table(self, place: Storage) -> DeltaTable:
+        return DeltaTable(place)

@@ -30,17 +30,18 @@ from tailrace.lake.door import Pruned, Scan, TableVersion, Wanted
 from tailrace.lake.stamp import Stamp
 from tailrace.model.following import steps
 from tailrace.model.table import Column, TableSchema
+from tailrace.storage.door import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 class DeltaTable:
-    """The Delta table in one folder."""
+    """The Delta table in one place."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._log = CommitLog(path)
+    def __init__(self, place: Storage) -> None:
+        self._place = place
+        self._log = CommitLog(place)
         self._known: Contents | None = None
 
     def version(self, at: int | None = None) -> TableVersion | None:
@@ -57,7 +58,7 @@ class DeltaTable:
         moved = recovery.recover(self._log, trusted, aside)
         if moved:
             self._known = None
-            _open_versions.forget(self._path)
+            _open_versions.forget(self._place.address)
         return moved
 
     def copy(self, schema: TableSchema, stamp: Stamp) -> DeltaDraft:
@@ -68,7 +69,7 @@ class DeltaTable:
         if base is not None:
             require_kept(schema.table, base.protocol, metadata)
         widened = metadata.with_exact()
-        write = RowsWriter(self._path, metadata.source_fields, _exact_field(widened))
+        write = RowsWriter(self._place, metadata.source_fields, _exact_field(widened))
         return DeltaDraft(self._log, base, metadata, widened, stamp, COPY, write)
 
     def publish(
@@ -90,7 +91,7 @@ class DeltaTable:
         with_key = partial(GrowingWriter, tells_all=tells_all) if is_growing else StatesWriter
         writer = with_key if schema.key else CountsWriter
         locator, fields = self._locator_of(metadata, schema), metadata.source_fields
-        write = writer(self._path, fields, _exact_field(widened), schema, locator, files)
+        write = writer(self._place, fields, _exact_field(widened), schema, locator, files)
         return DeltaDraft(self._log, base, metadata, widened, stamp, "PUBLISH", write)
 
     def restamp(self, stamp: Stamp) -> int:
@@ -113,10 +114,10 @@ class DeltaTable:
         base = self._look()
         assert base is not None
         key = self._log.key(base.version)
-        files = choose(self._path, base, key) if base.foreign is None else []
+        files = choose(self._place, base, key) if base.foreign is None else []
         if files:
             origin = Origin(MERGE_FILES, self._log.stamp(base.version), key)
-            rewrite = MergedFiles(self._path, base.metadata.fields, tuple(files), tuple(key or ()))
+            rewrite = MergedFiles(self._place, base.metadata.fields, tuple(files), tuple(key or ()))
             return DeltaMerging(self._log, base.version + 1, origin, rewrite)
         if is_due(self._log, base.version):
             checkpoint(self._log, base)
@@ -134,7 +135,7 @@ class DeltaTable:
         return _scan.columns(self._log, version)
 
     def open(self, spark: SparkSession, version: int, *, keep: bool = False) -> DataFrame:
-        return _open_versions.open_version(spark, str(self._path), version, keep=keep)
+        return _open_versions.open_version(spark, self._log, version, keep=keep)
 
     def scan(self, version: int) -> Scan:
         return _scan.scan(self._log, version)
@@ -153,7 +154,7 @@ class DeltaTable:
 
     def _locator_of(self, metadata: Metadata, schema: TableSchema) -> Locator:
         key, whole_rows = [metadata.field(name) for name in schema.key or schema.names], not schema.key
-        return Locator(self._path, key, whole_rows=whole_rows, exact=metadata.exact)
+        return Locator(self._place, key, whole_rows=whole_rows, exact=metadata.exact)
 
 
 def _exact_field(metadata: Metadata) -> Field:

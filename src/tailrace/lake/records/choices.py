@@ -11,8 +11,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.files import read_json, write_json
 from tailrace.model.table import TableId
+from tailrace.storage.files import read_json, write_json
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tailrace.files import sync
-from tailrace.lake.files import append_line
 from tailrace.model.notification import Notification
+from tailrace.storage.files import append_line, sync
 
 FILE_BYTES_MAX = 4 << 20
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.files import LINE_BYTES_MAX, append_line
+from tailrace.storage.files import LINE_BYTES_MAX, append_line
 
 Wire = Mapping[str, Any]
 

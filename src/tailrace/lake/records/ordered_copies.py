@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tailrace.lake.files import read_json, write_json
 from tailrace.model.table import TableId
+from tailrace.storage.files import read_json, write_json
 
 ALL_PAUSED = "*"
 

@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from tailrace.errors import DefiniteError
-from tailrace.files import sync
-from tailrace.lake.files import read_json, write_json
 from tailrace.model.signal import Signal
-from tailrace.model.table import TableId
+from tailrace.storage.files import read_json, sync, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -29,37 +26,24 @@ class Requests:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def ask_resync(self, table: TableId) -> None:
-        """Copy this table again. Durable when this returns."""
-        self._ask({"resync": asdict(table)})
-
     def ask_signal(self, signal: Signal) -> None:
         """Do what the signal says. Durable when this returns."""
-        self._ask({"signal": asdict(signal)})
-
-    def resyncs(self) -> Iterator[tuple[TableId, Path]]:
-        """Tables to copy again, each with the file to remove once that is durable elsewhere."""
-        yield from ((found, path) for found, path in self._waiting() if isinstance(found, TableId))
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        sync(self._folder.parent)
+        path = self._folder / f"{time.time_ns():020}-{secrets.token_hex(8)}.json"
+        write_json(path, {"signal": asdict(signal)})
 
     def signals(self) -> Iterator[tuple[Signal, Path]]:
         """Signals, each with the file to remove once it is durable elsewhere."""
-        yield from ((found, path) for found, path in self._waiting() if isinstance(found, Signal))
-
-    def _ask(self, content: dict[str, Any]) -> None:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        sync(self._folder.parent)
-        write_json(self._folder / f"{time.time_ns():020}-{secrets.token_hex(8)}.json", content)
-
-    def _waiting(self) -> Iterator[tuple[TableId | Signal, Path]]:
         for path in sorted(self._folder.glob("*.json")):
             try:
                 content = read_json(path)
                 if content is None and not path.exists():
                     continue  # Taken up while we looked.
-                ((kind, fields),) = content.items()
+                fields = content["signal"]
                 if not all(isinstance(each, str) for each in fields.values()):
-                    raise TypeError(kind)
-                yield {"resync": TableId, "signal": Signal}[kind](**fields), path
+                    raise TypeError("signal")
+                yield Signal(**fields), path
             except (DefiniteError, KeyError, TypeError, ValueError, AttributeError):
                 logger.warning("request refused: it cannot be understood", extra={"path": str(path)})
                 with suppress(FileNotFoundError):

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.files import read_json, write_json
 from tailrace.model.signal import Arrival, Signal, SignalRecord, SignalState
+from tailrace.storage.files import read_json, write_json
 
 ENDED_MAX = 1000
 ENDED_CHARACTERS_MAX = 4 << 20

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tailrace.log.record import Array
+from tailrace.log.files.record import Array
 
 WORD_BYTES = 8
 

@@ -7,10 +7,13 @@ It is never synced: after a power cut it may be old or torn, and readers then lo
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import xxhash
+
+from tailrace.log.files.disk import AppendFile, LogDisk
 
 _LAYOUT = struct.Struct("<qQqqqQQ")
 
@@ -50,5 +53,29 @@ class HeadFile:
             seq, ordinal, position, written_us, segment, log, _ = _LAYOUT.unpack(content)
         except (FileNotFoundError, struct.error):
             return None
-        found = cls(Head(seq, ordinal, position, written_us), segment, log)
-        return found if found.to_bytes() == content else None
+        loaded = cls(Head(seq, ordinal, position, written_us), segment, log)
+        return loaded if loaded.to_bytes() == content else None
+
+
+class HeadWriter:
+    """The head's file on the writer's side."""
+
+    def __init__(self, disk: LogDisk, path: Path, log: int, clock: Callable[[], int]) -> None:
+        self.head = Head(0, 0, 0, 0)
+        self._log = log
+        self._clock = clock
+        self._file = AppendFile(disk, path / "head")
+        self._shown_position = -1
+
+    def is_shown(self, position: int) -> bool:
+        """Readers can see the log up to this position."""
+        return position == self._shown_position
+
+    def show(self, seq: int, ordinal: int, position: int, segment: int) -> None:
+        """Let readers see the log up to here. Where that cannot be written, it is not shown yet."""
+        self.head = Head(seq, ordinal, position, self._clock())
+        self._file.overwrite(HeadFile(self.head, segment, self._log).to_bytes())
+        self._shown_position = position
+
+    def close(self) -> None:
+        self._file.close()

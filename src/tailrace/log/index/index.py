@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from tailrace.log.files.record import Array, distinct
 from tailrace.log.index.details import detail_words, list_words, split_details
-from tailrace.log.record import Array, distinct
 
 TRANSACTION = np.dtype(
     [

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tailrace.log.disk import AppendFile, Disk
-from tailrace.log.frame import FrameHead
+from tailrace.log.files.disk import AppendFile, LogDisk
+from tailrace.log.files.frame import FrameHead
+from tailrace.log.files.layout import INDEX_SUFFIXES, index_path
 from tailrace.log.index.index import END_OF_MARKS, FRAME, TRANSACTION, Derived, Mark, seal_frames, seal_transactions
-from tailrace.log.layout import INDEX_SUFFIXES, index_path
 
 
 class IndexFiles:
     """Four files that grow together. `draft` keeps them under other names until `publish`."""
 
-    def __init__(self, disk: Disk, path: Path, position: int, draft: bool = False) -> None:
+    def __init__(self, disk: LogDisk, path: Path, position: int, draft: bool = False) -> None:
         self._disk = disk
         self._targets = [index_path(path, position, suffix) for suffix in INDEX_SUFFIXES]
         names = [target.with_name(target.name + ".tmp") if draft else target for target in self._targets]

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from tailrace.errors import DamageError, DefiniteError
-from tailrace.log.index.details import list_words, split_details
-from tailrace.log.index.index import TRANSACTION, load_rows, sound_transactions
-from tailrace.log.layout import index_path, put_aside, segment_path, segment_positions
-from tailrace.log.record import Array
-from tailrace.log.segment import SegmentGoneError, SegmentHeader, SegmentReader
+from tailrace.log.files.layout import index_path, put_aside, segment_path, segment_positions
+from tailrace.log.files.record import Array
+from tailrace.log.files.segment import SegmentGoneError, SegmentHeader, SegmentReader
+from tailrace.log.index.details import detail_column, list_words, split_details
+from tailrace.log.index.index import TRANSACTION, list_owners, load_rows, sound_transactions
 
 T = TypeVar("T")
 
@@ -28,6 +29,11 @@ PORTION_ROWS = 1 << 16
 PORTION_WORDS = 1 << 20
 """So many rows are read at a time, and about so many words of their lists."""
 NEWEST_ROWS = 1 << 10
+_SHOWN = (
+    *("seq", "xid", "commit_ordinal", "end_ordinal", "commit_time_us", "first_position", "commit_position"),
+    *("changes", "bytes"),
+)
+"""Columns of the index that `transaction_table` passes on as they are."""
 _NO_ROWS = np.zeros(0, dtype=TRANSACTION)
 _NO_LISTS = np.zeros(0, dtype=np.uint64)
 
@@ -179,3 +185,20 @@ def index_damage(path: Path, position: int, suffix: str, offset: int) -> Definit
     file = index_path(path, position, suffix)
     hint = f"tailrace log rebuild-index {shlex.quote(str(path))}"
     return DamageError(f"index {file} is damaged at byte {offset}", hint)
+
+
+def transaction_table(rows: Array, lists: Array) -> pa.Table:
+    """Rows of the index and their lists, details included, as a table for others to read."""
+    lists, details = split_details(rows, lists)
+    _, is_aborted = list_owners(rows)
+    columns = {name: pa.array(np.ascontiguousarray(rows[name])) for name in _SHOWN}
+    columns["relations"] = _list_column(rows["relations"], lists[~is_aborted]).cast(pa.list_(pa.uint32()))
+    columns["streamed"] = pa.array(rows["streamed"] != 0)
+    columns["aborted"] = _list_column(rows["aborted"], lists[is_aborted])
+    columns["detail"] = detail_column(rows, details)
+    return pa.table(columns)
+
+
+def _list_column(counts: Array, values: Array) -> pa.ListArray:
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))

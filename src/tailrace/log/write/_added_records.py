@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tailrace.log.files.record import RECORD
 from tailrace.log.index.index import Mark
-from tailrace.log.record import RECORD
 from tailrace.model.kind import Kind
 
 

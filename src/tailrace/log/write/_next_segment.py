@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tailrace.log.disk import AppendFile, Disk
-from tailrace.log.frame import Encoder
+from tailrace.log.files.disk import AppendFile, LogDisk
+from tailrace.log.files.frame import Encoder
+from tailrace.log.files.layout import segment_path
+from tailrace.log.files.record import relations_of
+from tailrace.log.files.segment import SegmentHeader
 from tailrace.log.index.index import Derived, table_bits
 from tailrace.log.index.index_files import IndexFiles
-from tailrace.log.layout import segment_path
-from tailrace.log.record import relations_of
-from tailrace.log.segment import SegmentHeader
+from tailrace.log.ledger.ledger import Base, Ledger
 from tailrace.log.write._added_records import schemas
-from tailrace.log.write.ledger import Base, Ledger
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class NextSegment:
         derived = ledger.observe(carried) if carried is not None else None
         return cls(SegmentHeader(base, created_us, len(marks)), carried, derived, ledger.base)
 
-    def make(self, path: Path, disk: Disk, encoder: Encoder) -> tuple[AppendFile, IndexFiles]:
+    def make(self, path: Path, disk: LogDisk, encoder: Encoder) -> tuple[AppendFile, IndexFiles]:
         """Make it under another name, then give it its own: it is there whole or not at all. May be tried again."""
         position = self.header.base.position
         target = segment_path(path, position)

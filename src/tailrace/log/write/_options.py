@@ -21,6 +21,8 @@ class LogOptions:
     transaction holds anything."""
     buffer_bytes_max: int = 64 << 20
     """`append` refuses more than this while the log is blocked."""
+    write_ahead_bytes: int = 256 << 10
+    """Appended records are written when they are this many bytes. Fewer wait for the flush, to share a frame."""
     compression: str | None = None
     """`lz4` or `zstd`."""
     reuse: bool = True

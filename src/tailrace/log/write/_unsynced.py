@@ -11,13 +11,10 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from tailrace.log.disk import AppendFile
-from tailrace.log.frame import Encoder, FrameHead
-from tailrace.log.index.index import table_bits
-from tailrace.log.record import frame_sized, relations_of, weigh
-
-WRITE_AHEAD_BYTES = 256 << 10
-"""Less than this waits for the flush, so that small appends share a frame."""
+from tailrace.log.files.disk import AppendFile
+from tailrace.log.files.frame import Encoder, FrameHead
+from tailrace.log.files.record import frame_sized, relations_of, weigh
+from tailrace.log.index.index import Derived, table_bits
 
 IndexedFrame = tuple[FrameHead, int, int]
 """A frame, its offset in the segment and the tables it may hold."""
@@ -28,6 +25,8 @@ class Unsynced:
 
     def __init__(self) -> None:
         self.frames: list[IndexedFrame] = []
+        self.derived: list[Derived] = []
+        """What the ledger made of the batches, for the index."""
         self.bytes = 0
         self.bytes_waiting = 0
         self._batches: list[pa.RecordBatch] = []
@@ -36,6 +35,10 @@ class Unsynced:
 
     def __bool__(self) -> bool:
         return bool(self._batches)
+
+    @property
+    def index_bytes(self) -> int:
+        return sum(derived.transactions.nbytes + derived.lists.nbytes for derived in self.derived)
 
     def add(self, batch: pa.RecordBatch) -> None:
         self._batches.append(batch)

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tailrace.log.disk import Disk
-from tailrace.log.layout import load_manifest
+from tailrace.log.files.disk import LogDisk
+from tailrace.log.files.layout import load_manifest
 
 
 def adopt(path: Path, identity: Mapping[str, str]) -> None:
     """Let the log be the one of this source from now on. Durable when this returns; can be done twice."""
     if (path / "log.json").exists():
         manifest = replace(load_manifest(path), identity=dict(identity))
-        Disk().publish(path / "log.json", manifest.to_bytes())
+        LogDisk().publish(path / "log.json", manifest.to_bytes())

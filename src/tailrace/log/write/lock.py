@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 from tailrace.errors import DefiniteError
-from tailrace.folder_lock import FolderLock, HeldError
+from tailrace.storage.folder_lock import FolderLock, HeldError
 
 
 def lock_log(path: Path) -> FolderLock:

@@ -20,17 +20,24 @@ from pathlib import Path
 import pyarrow as pa
 
 from tailrace.errors import DamageError, DefiniteError
-from tailrace.log.disk import Disk
+from tailrace.log.files.disk import LogDisk
+from tailrace.log.files.layout import (
+    INDEX_SUFFIXES,
+    SEGMENT_SUFFIX,
+    index_path,
+    put_aside,
+    segment_path,
+    segment_positions,
+)
+from tailrace.log.files.record import FRAME_BYTES_MAX, relations_of
+from tailrace.log.files.segment import Frame, SegmentHeader, SegmentReader
 from tailrace.log.index.details import list_words
 from tailrace.log.index.head import HeadFile
 from tailrace.log.index.index import TRANSACTION, are_ended, load_rows, parse_marks, read_from, table_bits
 from tailrace.log.index.index_files import IndexFiles
 from tailrace.log.index.transactions import TransactionIndex
-from tailrace.log.layout import INDEX_SUFFIXES, SEGMENT_SUFFIX, index_path, put_aside, segment_path, segment_positions
-from tailrace.log.ranges import load_frames
-from tailrace.log.record import FRAME_BYTES_MAX, relations_of
-from tailrace.log.segment import Frame, SegmentHeader, SegmentReader
-from tailrace.log.write.ledger import Ledger
+from tailrace.log.ledger.ledger import Ledger
+from tailrace.log.playback.ranges import load_frames
 
 _CHUNK_BYTES = 8 << 20
 
@@ -48,7 +55,7 @@ class Recovered:
     index: IndexFiles
 
 
-def recover(path: Path, disk: Disk, log: int) -> Recovered | None:
+def recover(path: Path, disk: LogDisk, log: int) -> Recovered | None:
     """Bring the log at `path` into the state of its last durable flush. None when it has no segment yet."""
     _sweep(path, disk)
     positions = segment_positions(path)
@@ -65,7 +72,7 @@ def recover(path: Path, disk: Disk, log: int) -> Recovered | None:
 
 def derive(
     path: Path,
-    disk: Disk,
+    disk: LogDisk,
     positions: list[int],
     rewrite_all: bool,
     on_segment: Callable[[int, int], None] | None = None,
@@ -232,7 +239,7 @@ def _size(path: Path) -> int:
         return -1
 
 
-def _sweep(path: Path, disk: Disk) -> None:
+def _sweep(path: Path, disk: LogDisk) -> None:
     """Remove what a crash left half made, or half deleted."""
     for draft in path.glob("*.tmp"):
         disk.unlink(draft)

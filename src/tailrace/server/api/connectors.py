@@ -68,7 +68,7 @@ async def get_connector(supervisor: GetSupervisor, name: Name, response: Respons
 def delete_connector(
     supervisor: GetSupervisor,
     name: Name,
-    drop_source: Annotated[bool, Query(description="Drop its slot and publication at the source too.")] = False,
+    drop_source: Annotated[bool, Query(description="Drop what was made for it at the source too.")] = False,
 ) -> None:
     """End a connector and forget it. Its lake stays."""
     supervisor.delete(name, drop=drop_source)
@@ -224,5 +224,5 @@ def _version(if_match: str | None) -> int | None:
         return None
     text = if_match.strip().strip('"')
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise RequestError("If-Match is no ETag of a configuration", "send the ETag that GET gave")
+        raise RequestError("If-Match is not an ETag of a configuration", "send the ETag that GET gave")
     return int(text)

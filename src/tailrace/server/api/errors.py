@@ -61,7 +61,7 @@ def explain_errors(app: FastAPI) -> None:
     @app.exception_handler(PydanticSerializationError)
     @app.exception_handler(UnicodeEncodeError)
     def _no_text(_: Request, __: Exception) -> JSONResponse:
-        return answer(400, "the request has text that is not UTF-8\nhint: one half of a surrogate pair is no letter")
+        return answer(400, "the request has text that is not UTF-8\nhint: half a surrogate pair is not a character")
 
     @app.exception_handler(RecursionError)
     def _too_deep(_: Request, __: Exception) -> JSONResponse:

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from tailrace.connector.events import StreamProgressed, fields_of
 from tailrace.hidden import masked_in
-from tailrace.server.api.parts import LISTENERS_MAX, GetParts, Name, Parts
+from tailrace.server.api.parts import LISTENERS_MAX, GetParts, Name, ServerParts
 from tailrace.server.errors import BusyError
 from tailrace.server.supervisor.hub import LifeChanged, Missed, Told
 
@@ -47,7 +47,7 @@ async def listen_to_one(parts: GetParts, request: Request, name: Name) -> Stream
     return _streamed(parts, request, {name})
 
 
-def _streamed(parts: Parts, request: Request, names: set[str] | None) -> StreamingResponse:
+def _streamed(parts: ServerParts, request: Request, names: set[str] | None) -> StreamingResponse:
     if not parts.listeners.acquire(blocking=False):
         raise BusyError(f"{LISTENERS_MAX} listeners are there already", "end one of them")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -69,7 +69,7 @@ class _Listening(StreamingResponse):
             self._ended()
 
 
-async def _lines(parts: Parts, request: Request, names: set[str] | None) -> AsyncIterator[str]:
+async def _lines(parts: ServerParts, request: Request, names: set[str] | None) -> AsyncIterator[str]:
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field, field_validator
 
+from tailrace.connector.signals.sender import send_resync
 from tailrace.connector.status import lake_status
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
@@ -125,7 +126,7 @@ def resync_table(supervisor: GetSupervisor, name: Name, table: Table) -> Respons
     home, found = _find(supervisor.lake(name), table)
     if home.tables.load()[found].state is TableState.REMOVED:
         raise ConflictError(f"{found} is left out of this lake", "choose it in table.include.list")
-    home.requests.ask_resync(found)
+    send_resync(home.path, found)
     return Response(status_code=202)
 
 

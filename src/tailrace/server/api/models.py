@@ -73,7 +73,7 @@ class CreateConnector(BaseModel):
 
     name: str = Field(examples=["shop"])
     config: dict[str, Any] = Field(
-        examples=[{"connector.class": "tailrace.postgresql", "database.hostname": "127.0.0.1"}]
+        examples=[{"database.hostname": "127.0.0.1", "database.user": "ann", "database.dbname": "shop"}]
     )
     initial_state: Annotated[Target | None, BeforeValidator(_upper)] = None
 

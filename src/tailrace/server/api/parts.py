@@ -18,7 +18,7 @@ LISTENERS_MAX = 50
 
 
 @dataclass(frozen=True)
-class Parts:
+class ServerParts:
     """Of one server."""
 
     supervisor: Supervisor
@@ -33,21 +33,21 @@ class Parts:
     """Places for those who listen to events."""
 
     @classmethod
-    def of(cls, supervisor: Supervisor, worker_id: str) -> Parts:
+    def of(cls, supervisor: Supervisor, worker_id: str) -> ServerParts:
         """Of a server whose supervisor has not begun yet: nothing that it tells is missed."""
         board = Board(supervisor.hub)
         return cls(supervisor, worker_id, Queries(), board, Metrics(supervisor, board))
 
 
 # FastAPI has a thread call what is not `async`, and that costs more than these do.
-async def _parts(request: Request) -> Parts:
-    return cast(Parts, request.app.state.parts)
+async def _parts(request: Request) -> ServerParts:
+    return cast(ServerParts, request.app.state.parts)
 
 
 async def _supervisor(request: Request) -> Supervisor:
-    return cast(Parts, request.app.state.parts).supervisor
+    return cast(ServerParts, request.app.state.parts).supervisor
 
 
-GetParts = Annotated[Parts, Depends(_parts)]
+GetParts = Annotated[ServerParts, Depends(_parts)]
 GetSupervisor = Annotated[Supervisor, Depends(_supervisor)]
 Name = Annotated[str, Path(description="The connector's name.", min_length=1, max_length=NAME_CHARACTERS_MAX)]

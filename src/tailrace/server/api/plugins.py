@@ -8,14 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 from pydantic import BaseModel
 
-from tailrace.configuration.properties import PROPERTIES, Property
+from tailrace.configuration.properties import CLASS, Property, all_properties, classes
 from tailrace.configuration.reading import PropertyCheck, check, normalised
 from tailrace.server.errors import NotFoundError, RequestError
 
-CLASS = "connector.class"
 ALIAS = "Connector"
-PLUGINS = ("io.debezium.connector.postgresql.PostgresConnector", "tailrace.postgresql")
-"""Two names of one connector: Debezium's, so that its configurations work, and ours."""
 
 router = APIRouter(prefix="/connector-plugins", tags=["plugins"])
 Plugin = Annotated[str, Path(description="A connector's class, or the last part of its name.")]
@@ -67,14 +64,14 @@ def list_plugins(
     connectors_only: Annotated[bool, Query(alias="connectorsOnly", description="There are no others.")] = True,
 ) -> list[dict[str, str]]:
     """The kinds of connectors."""
-    return [{"class": each, "type": "source", "version": version("tailrace")} for each in PLUGINS]
+    return [{"class": each, "type": "source", "version": version("tailrace")} for each in classes()]
 
 
 @router.get("/{plugin}/config")
 def get_plugin_config(plugin: Plugin) -> list[ConfigKey]:
     """Every property that a connector of this kind knows."""
-    _require_plugin(plugin)
-    return [_definition(each.name, each, order) for order, each in enumerate(PROPERTIES, 1)]
+    full_name = _require_plugin(plugin)
+    return [_definition(each.name, each, order) for order, each in enumerate(all_properties({CLASS: full_name}), 1)]
 
 
 @router.put("/{plugin}/config/validate")
@@ -98,14 +95,14 @@ def validate_config(
 
 
 def _require_plugin(plugin: str) -> str:
-    for known in PLUGINS:
+    for known in classes():
         if plugin == known or _plain(known).rpartition(".")[2] == _plain(plugin).rpartition(".")[2] != "":
             return known
-    raise NotFoundError(f"Unknown connector plugin {plugin[:200]}", f"known are {', '.join(PLUGINS)}")
+    raise NotFoundError(f"Unknown connector plugin {plugin[:200]}", f"known are {', '.join(classes())}")
 
 
 def _plain(plugin: str) -> str:
-    """As Kafka Connect compares them: `PostgresConnector` and `Postgres` are one."""
+    """As Kafka Connect compares them: `MongoDbConnector` and `MongoDb` are one."""
     return plugin.removesuffix(ALIAS) or plugin
 
 

@@ -12,9 +12,9 @@ from tailrace.errors import TailraceError
 from tailrace.server.api.errors import status_of, text_of
 from tailrace.server.api.models import ErrorMessage
 from tailrace.server.api.parts import GetSupervisor
-from tailrace.server.sql.execution import Result, Rows, execute
+from tailrace.server.sql.execution import Result, ResultRows, execute
 from tailrace.server.sql.hosted_sources import HostedSources
-from tailrace.server.sql.problems import SqlError
+from tailrace.server.sql.language.problems import SqlError
 
 router = APIRouter(tags=["sql"])
 
@@ -54,7 +54,10 @@ class SqlErrorMessage(ErrorMessage):
 _ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": SqlErrorMessage, "description": "A statement cannot be understood, or makes no sense."},
     404: {"model": SqlErrorMessage, "description": "There is no such source."},
-    409: {"model": SqlErrorMessage, "description": "A source has this name, this lake or this slot already."},
+    409: {
+        "model": SqlErrorMessage,
+        "description": "A source has this name, this lake or this part of the database already.",
+    },
     503: {"model": SqlErrorMessage, "description": "It may be done when it is asked again."},
 }
 
@@ -73,7 +76,7 @@ def run_sql(supervisor: GetSupervisor, request: SqlRequest) -> SqlResults | JSON
 
 
 def _shown(result: Result) -> SqlResult:
-    if isinstance(result, Rows):
+    if isinstance(result, ResultRows):
         return SqlResult(columns=list(result.columns), rows=[list(row) for row in result.rows])
     return SqlResult(message=result.text, notes=list(result.notes) or None)
 

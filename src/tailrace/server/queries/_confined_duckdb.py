@@ -7,6 +7,7 @@ interrupts.
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -40,9 +41,7 @@ def ask(home: LakeHome, query: Query) -> bytes:
     except RecursionError:
         raise RequestError("the query is nested too deeply", "ask in a simpler way") from None
     except UnicodeEncodeError:
-        raise RequestError(
-            "the query has text that is not UTF-8", "one half of a surrogate pair is no letter"
-        ) from None
+        raise RequestError("the query has text that is not UTF-8", "half a surrogate pair is not a character") from None
 
 
 def _asked(home: LakeHome, query: Query) -> bytes:
@@ -61,7 +60,7 @@ def _asked(home: LakeHome, query: Query) -> bytes:
             with suppress(DefiniteError):
                 found.tables[name]
                 break
-        confine(connection, [home.table_path(table) for table in found.tables.known], MEMORY_BYTES_MAX)
+        confine(connection, [Path(home.place_of(table).address) for table in found.tables.known], MEMORY_BYTES_MAX)
         if named.shows:
             found.register()
         return answer(found, query)
@@ -93,5 +92,5 @@ def _require_no_files(named: Names, found: Cut[Any]) -> None:
 
 def _too_large() -> RequestError:
     return RequestError(
-        f"the query needs more memory than it may take: {MEMORY_BYTES_MAX >> 20} MiB", "ask for less at once"
+        f"the query needs more memory than it may use: {MEMORY_BYTES_MAX >> 20} MiB", "ask for less at once"
     )

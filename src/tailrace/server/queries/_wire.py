@@ -1,8 +1,6 @@
-"""What the server and the process that answers queries send each other, as bytes.
+"""What the server and a process that answers a query send each other, as bytes.
 
-With each connection come the seconds that its query may take. On the connection the request is sent, and its end is the
-end of what the server sends. One byte comes back when there is a process for it, and then one frame: the answer, why
-there is none, or how the process ended without either.
+The server sends the request and closes its side. One frame comes back: the answer, or why there is none.
 """
 
 from __future__ import annotations
@@ -17,10 +15,9 @@ from tailrace.errors import TailraceError
 from tailrace.lake.home import LakeHome
 from tailrace.server.queries.answer import Query
 
-SECONDS = struct.Struct("<d")
 FRAME = struct.Struct("<cQ")
 """Before what comes back: what it is, and its length."""
-BEGUN, ANSWER, ERROR, ENDED = b"b", b"a", b"e", b"x"
+ANSWER, ERROR = b"a", b"e"
 
 
 def framed(kind: bytes, body: bytes) -> bytes:

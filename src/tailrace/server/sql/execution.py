@@ -14,39 +14,39 @@ from fnmatch import fnmatchcase
 
 from tailrace.configuration.reading import ConfigurationError, redacted, unredacted
 from tailrace.errors import DefiniteError, TransientError
-from tailrace.server.sql._altering import altered
-from tailrace.server.sql._properties import statement_of, wanted
-from tailrace.server.sql.parsing import parse
-from tailrace.server.sql.printing import name_text, printed
-from tailrace.server.sql.problems import SqlError
+from tailrace.server.sql.alterations import altered
+from tailrace.server.sql.language.parsing import parse
+from tailrace.server.sql.language.printing import name_text, printed
+from tailrace.server.sql.language.problems import SqlError
+from tailrace.server.sql.language.statements import (
+    NOWHERE,
+    AlterSource,
+    CreateSources,
+    DropSource,
+    SetOptions,
+    ShowCreateSource,
+    ShowSources,
+    Statement,
+    TextPlace,
+)
+from tailrace.server.sql.properties import new_source, statement_of
 from tailrace.server.sql.sources import (
     NameTakenError,
     NoSuchSourceError,
     SourceConfig,
     Sources,
     SourceStatus,
+    SourceTableStatus,
     StaleVersionError,
-    TableStatus,
-)
-from tailrace.server.sql.statements import (
-    NOWHERE,
-    AlterSource,
-    CreateSources,
-    DropSource,
-    Place,
-    SetOptions,
-    ShowCreateSource,
-    ShowSources,
-    Statement,
 )
 
 TRIES_MAX = 10
-Places = Mapping[str, tuple[str, Place]]
+Places = Mapping[str, tuple[str, TextPlace]]
 """By property: the word that set it, and where it stands."""
 
 
 @dataclass(frozen=True)
-class Rows:
+class ResultRows:
     """A table as an answer."""
 
     columns: tuple[str, ...]
@@ -54,14 +54,14 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Message:
+class ResultMessage:
     """What was done, and what there is to say about it."""
 
     text: str
     notes: tuple[str, ...] = ()
 
 
-Result = Rows | Message
+Result = ResultRows | ResultMessage
 
 
 def execute(text: str, sources: Sources) -> Iterator[Result]:
@@ -94,11 +94,11 @@ def carry_out(statement: Statement, sources: Sources) -> Result:
             if config is None:
                 raise _unknown(name, place, sources)
             text = printed(statement_of(name, redacted(config.properties)))
-            return Rows(("source", "create_sql"), ((name, text),))
+            return ResultRows(("source", "create_sql"), ((name, text),))
 
 
 def _create(statement: CreateSources, sources: Sources) -> Result:
-    new = wanted(statement)
+    new = new_source(statement)
     if sources.config(new.name) is not None:
         return _taken(statement, new.name)
     try:
@@ -107,12 +107,12 @@ def _create(statement: CreateSources, sources: Sources) -> Result:
         return _taken(statement, new.name)
     except ConfigurationError as error:
         raise _explained(error, new.places, statement.place) from None
-    return Message(f"created source {name_text(new.name)}", tuple(notes))
+    return ResultMessage(f"created source {name_text(new.name)}", tuple(notes))
 
 
-def _taken(statement: CreateSources, name: str) -> Message:
+def _taken(statement: CreateSources, name: str) -> ResultMessage:
     if statement.if_not_exists:
-        return Message(f"source {name_text(name)} is there already: nothing was done")
+        return ResultMessage(f"source {name_text(name)} is there already: nothing was done")
     hint = f"ALTER SOURCE {name_text(name)} ADD TABLE …, or give the new one another name"
     raise SqlError(statement.place, f"there is a source named {name_text(name)}", hint, status=409)
 
@@ -129,9 +129,9 @@ def _alter(statement: AlterSource, sources: Sources) -> Result:
         except NoSuchSourceError:
             break
     else:
-        raise TransientError(f"source {name_text(statement.name)} is being changed by others", "try it again")
+        raise TransientError(f"source {name_text(statement.name)} is being changed by someone else", "try it again")
     if statement.if_exists:
-        return Message(f"there is no source {name_text(statement.name)}: nothing was done")
+        return ResultMessage(f"there is no source {name_text(statement.name)}: nothing was done")
     raise _unknown(statement.name, statement.place, sources)
 
 
@@ -141,12 +141,12 @@ def _alter_from(statement: AlterSource, config: SourceConfig, sources: Sources) 
     changed = altered(statement, redacted(was))
     name = name_text(statement.name)
     if unredacted(changed, was) == was:
-        return Message(f"source {name} already matches; nothing changed")
+        return ResultMessage(f"source {name} already matches; nothing changed")
     try:
         notes = sources.alter(statement.name, changed, config.version)
     except ConfigurationError as error:
         raise _explained(error, _places(statement), statement.place) from None
-    return Message(f"altered source {name}", tuple(notes))
+    return ResultMessage(f"altered source {name}", tuple(notes))
 
 
 def _drop(statement: DropSource, sources: Sources) -> Result:
@@ -164,21 +164,21 @@ def _drop(statement: DropSource, sources: Sources) -> Result:
             continue
         dropped.append(name_text(each.name))
     if not dropped:
-        return Message("there is no such source: nothing was done")
+        return ResultMessage("there is no such source: nothing was done")
     many = "s" if len(dropped) > 1 else ""
-    return Message(f"dropped source{many} {', '.join(dropped)}; what the lake has stays", tuple(notes))
+    return ResultMessage(f"dropped source{many} {', '.join(dropped)}; what the lake has stays", tuple(notes))
 
 
-def _show(like: str | None, statuses: Sequence[SourceStatus]) -> Rows:
+def _show(like: str | None, statuses: Sequence[SourceStatus]) -> ResultRows:
     rows: list[tuple[str | None, ...]] = []
     for status in statuses:
         if like is None or fnmatchcase(status.name, _pattern(like)):
-            tables = status.tables or (TableStatus("", ""),)
+            tables = status.tables or (SourceTableStatus("", ""),)
             rows += [
                 (status.name, status.state, each.table or None, each.state or None, each.problem or status.problem)
                 for each in tables
             ]
-    return Rows(("source", "state", "table", "table_state", "problem"), tuple(rows))
+    return ResultRows(("source", "state", "table", "table_state", "problem"), tuple(rows))
 
 
 def _pattern(like: str) -> str:
@@ -194,7 +194,7 @@ def _pattern(like: str) -> str:
     return "".join(parts)
 
 
-def _place(statement: Statement) -> Place:
+def _place(statement: Statement) -> TextPlace:
     match statement:
         case DropSource(names):
             return names[0].place
@@ -209,18 +209,18 @@ def _places(statement: AlterSource) -> Places:
     return {option.key: (option.key, option.place) for option in options}
 
 
-def _explained(error: ConfigurationError, places: Places, place: Place) -> SqlError:
+def _explained(error: ConfigurationError, places: Places, place: TextPlace) -> SqlError:
     """Every problem, each by the word of the statement that it is about, at the place of the first."""
-    found = [
+    told = [
         (places[key][0] if key in places else key, problem)
         for key, problems in error.problems.items()
         for problem in problems
     ]
     first = next((places[key][1] for key in error.problems if key in places), place)
-    return SqlError(first, "; ".join(f"{word}: {problem}" for word, problem in found), error.hint)
+    return SqlError(first, "; ".join(f"{word}: {problem}" for word, problem in told), error.hint)
 
 
-def _unknown(name: str, place: Place, sources: Sources) -> SqlError:
+def _unknown(name: str, place: TextPlace, sources: Sources) -> SqlError:
     statuses = sources.statuses()
     problem = f"there is no source named {name_text(name)}"
     for status in statuses:

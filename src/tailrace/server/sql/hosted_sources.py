@@ -14,8 +14,8 @@ from tailrace.server.sql.sources import (
     NoSuchSourceError,
     SourceConfig,
     SourceStatus,
+    SourceTableStatus,
     StaleVersionError,
-    TableStatus,
 )
 from tailrace.server.supervisor.supervisor import ConnectorView, Supervisor
 
@@ -40,7 +40,7 @@ class HostedSources:
         try:
             self._supervisor.create(name, properties)
         except ConflictError:
-            # The other conflict is a lake or a slot that another source has.
+            # The other conflict is a lake, or something in the database, that another source has.
             if name in self._supervisor.names():
                 raise NameTakenError(f"there is a source named {name}") from None
             raise
@@ -70,12 +70,14 @@ class HostedSources:
         except TailraceError:
             return ()
 
-    def _tables(self, view: ConnectorView) -> list[TableStatus]:
+    def _tables(self, view: ConnectorView) -> list[SourceTableStatus]:
         try:
             records = self._supervisor.lake_home(view.name).tables.load()
         except TailraceError:
             return []
-        return [TableStatus(str(table), record.state, _reason(record)) for table, record in sorted(records.items())]
+        return [
+            SourceTableStatus(str(table), record.state, _reason(record)) for table, record in sorted(records.items())
+        ]
 
 
 def _problem(view: ConnectorView) -> str | None:

@@ -10,7 +10,7 @@ from tailrace.errors import DefiniteError
 
 
 @dataclass(frozen=True)
-class TableStatus:
+class SourceTableStatus:
     """One table of a source at one moment."""
 
     table: str
@@ -25,7 +25,7 @@ class SourceStatus:
     name: str
     state: str
     problem: str | None = None
-    tables: Sequence[TableStatus] = ()
+    tables: Sequence[SourceTableStatus] = ()
     """None as long as the source has not been looked at."""
 
 

@@ -14,8 +14,8 @@ from typing import Protocol
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from tailrace.folder_lock import FolderLock, HeldError
 from tailrace.server.errors import ConflictError
+from tailrace.storage.folder_lock import FolderLock, HeldError
 
 WAIT_SECONDS = 2
 """As long as a server may take to notice that the one before it died."""

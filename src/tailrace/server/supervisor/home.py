@@ -18,9 +18,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tailrace.errors import DefiniteError
-from tailrace.folder_lock import FolderLock, HeldError
 from tailrace.server.errors import RequestError
 from tailrace.server.supervisor.store import NAME_CHARACTERS_MAX
+from tailrace.storage.folder_lock import FolderLock, HeldError
 
 FOLDER_CHARACTERS_MAX = 120
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -20,17 +20,18 @@ from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.hidden import masked
 from tailrace.lake.home import LakeHome
+from tailrace.server.errors import ConflictError
 from tailrace.server.hints import in_properties
 from tailrace.server.supervisor import lifecycle
 from tailrace.server.supervisor.hub import LifeChanged, Told
 from tailrace.server.supervisor.lifecycle import (
     BACKOFF,
     Action,
-    Ended,
     Life,
     Outcome,
     Phase,
     Progressed,
+    RunEnded,
     Target,
 )
 from tailrace.server.supervisor.store import StoredConnector
@@ -49,7 +50,7 @@ class Hosting:
     tell: Callable[[Told], None]
 
 
-class Run:
+class HostedRun:
     """One run, from before its connector is made to its end."""
 
     def __init__(self) -> None:
@@ -71,19 +72,19 @@ class Hosted:
         self._hosting = hosting
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._run: Run | None = None
+        self._run: HostedRun | None = None
         self._timer: threading.Timer | None = None
         self.life = Life(stored.target)
 
     def begin(self) -> None:
         """After the server's start: bring it to its target."""
-        self.hear(lifecycle.Wanted(self.life.target))
+        self.hear(lifecycle.TargetWanted(self.life.target))
 
     def want(self, target: Target) -> None:
         """The target is stored, then it takes effect."""
         with self._lock:
             self._hosting.store_target(target)
-            self.hear(lifecycle.Wanted(target))
+            self.hear(lifecycle.TargetWanted(target))
 
     def hear(self, event: lifecycle.Event) -> None:
         with self._lock:
@@ -106,10 +107,15 @@ class Hosted:
             return self._changed.wait_for(lambda: not self.life.has_run, seconds)
 
     @contextmanager
-    def kept_stopped(self) -> Iterator[bool]:
-        """Whether it is stopped and has no run; if so, none begins inside."""
+    def kept_stopped(self) -> Iterator[None]:
+        """For what may only be done to a stopped connector: no run begins inside. A conflict if it is not stopped."""
         with self._lock:
-            yield self.life.target is Target.STOPPED and self.life.phase is Phase.IDLE
+            if self.life.target is not Target.STOPPED or self.life.phase is not Phase.IDLE:
+                raise ConflictError(
+                    "Connectors must be in the STOPPED state before their offsets can be modified",
+                    f"PUT /connectors/{self.name}/stop, then wait for the state STOPPED",
+                )
+            yield
 
     def _do(self, action: Action) -> None:
         run = self._run
@@ -135,7 +141,7 @@ class Hosted:
     def _start(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._run = run = Run()
+        self._run = run = HostedRun()
         # What is said of the run from outside is for the server's messages, not for those of any lake.
         threading.Thread(target=owned(partial(self._watch, run)), name=f"run of {self.name}", daemon=True).start()
 
@@ -146,7 +152,7 @@ class Hosted:
             # The next server starts it once more, and it ends once more.
             logger.warning("target not stored", extra={"connector": self.name, "reason": error.message})
 
-    def _watch(self, run: Run) -> None:
+    def _watch(self, run: HostedRun) -> None:
         """The run, from its beginning to its end."""
         try:
             connector = self._hosting.build()
@@ -158,7 +164,7 @@ class Hosted:
                     if run.is_held:
                         connector.pause()
             connector.wait()
-            ended = Ended(Outcome.DONE)
+            ended = RunEnded(Outcome.DONE)
         except BaseException as error:
             ended = ended_by(error)
             logger.warning("connector ended", extra={"connector": self.name, "reason": ended.trace})
@@ -166,7 +172,7 @@ class Hosted:
             self._run = None
             self.hear(ended)
 
-    def _heard(self, run: Run, event: Event) -> None:
+    def _heard(self, run: HostedRun, event: Event) -> None:
         is_progress = isinstance(event, CutPublished) or (
             isinstance(event, StreamProgressed) and time.monotonic() - run.begun > BACKOFF.most_seconds
         )
@@ -175,13 +181,13 @@ class Hosted:
         self._hosting.tell(event)
 
 
-def ended_by(error: BaseException) -> Ended:
+def ended_by(error: BaseException) -> RunEnded:
     """What an error means for the next run. One that is not ours may be anything: it is tried again, ever later."""
     if isinstance(error, TailraceError):
         trace = error.message if error.hint is None else f"{error.message}\nhint: {in_properties(error.hint)}"
-        return Ended(Outcome.DEFINITE if isinstance(error, DefiniteError) else Outcome.TRANSIENT, trace)
+        return RunEnded(Outcome.DEFINITE if isinstance(error, DefiniteError) else Outcome.TRANSIENT, trace)
     first_line = masked(str(error) or type(error).__name__).strip().splitlines()[0]
-    return Ended(Outcome.TRANSIENT, f"unexpected: {first_line[:300]}")
+    return RunEnded(Outcome.TRANSIENT, f"unexpected: {first_line[:300]}")
 
 
 def shown_state(life: Life, status: Status | None) -> str:

@@ -73,7 +73,7 @@ class Action(Enum):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TargetWanted:
     """A person wants this; it is stored already."""
 
     target: Target
@@ -90,7 +90,7 @@ class Removed:
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunEnded:
     """The run has ended, and its error, if there was one, is this."""
 
     outcome: Outcome
@@ -107,7 +107,7 @@ class Progressed:
     """The run has got somewhere: the next error is the first."""
 
 
-Event = Wanted | RestartAsked | Removed | Ended | RetryDue | Progressed
+Event = TargetWanted | RestartAsked | Removed | RunEnded | RetryDue | Progressed
 
 
 @dataclass(frozen=True)
@@ -138,13 +138,13 @@ Step = tuple[Life, tuple[Action, ...]]
 def step(life: Life, event: Event) -> Step:
     """The life after the event, and what to do now."""
     match event:
-        case Wanted(target):
+        case TargetWanted(target):
             return _wanted(replace(life, target=target))
         case RestartAsked():
             return _restarted(replace(life, failures=0))
         case Removed():
             return _removed(replace(life, is_removed=True))
-        case Ended(outcome, trace):
+        case RunEnded(outcome, trace):
             return _ended(life, outcome, trace)
         case RetryDue():
             return _settled(life) if life.phase is Phase.WAITING else (life, ())

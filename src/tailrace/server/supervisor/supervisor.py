@@ -10,23 +10,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tailrace.configuration.reading import Configuration, read, redacted, require_given_again, unredacted
+from tailrace.configuration.reading import Configuration, redacted, require_given_again, unredacted
 from tailrace.connector.connector import Connector, Status
 from tailrace.connector.drop import drop_source
+from tailrace.engine.door import Engine
 from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession, session
-from tailrace.errors import TailraceError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.server.errors import BusyError, ConflictError, NotFoundError, RequestError
-from tailrace.server.supervisor._acceptance import Acceptance
-from tailrace.server.supervisor._reservations import Place, Places
+from tailrace.server.supervisor._admission import Admission, ServerRules
 from tailrace.server.supervisor.home import ServerHome, require_name
 from tailrace.server.supervisor.hosted import Hosted, Hosting, shown_state
 from tailrace.server.supervisor.hub import Hub
@@ -75,12 +74,15 @@ class Supervisor:
         store: Store,
         spark: SparkSettings = LOCAL_SPARK,
         signal_folder: Path | None = None,
+        engine: Callable[[LazySession], Engine] = SparkEngine,
     ) -> None:
-        """`signal_folder` may have files of signals, as the home may."""
+        """`signal_folder` may have files of signals, as the home may. `engine` makes what moves a connector's rows."""
         self.home = home
         self.hub = Hub()
         self._store = store
-        self._acceptance = Acceptance(spark, [home.path, *([signal_folder] if signal_folder else [])])
+        rules = ServerRules(spark, [home.path, *([signal_folder] if signal_folder else [])])
+        self._admission = Admission(home, rules)
+        self._spark, self._engine = spark, engine
         lake_format = format_named(ConnectorSettings.format)
         start = partial(
             session, lake_format, home.spark_log, brief=False, settings=spark, lake=home.path, scratch=home.scratch
@@ -91,17 +93,12 @@ class Supervisor:
         self._hosted: dict[str, Hosted] = {}
         self._removing: set[str] = set()
         self._asking = threading.BoundedSemaphore(ASKING_MAX)
-        self._places = Places()
-        self._leaving: list[Hosted] = []
-        """Removed, with a run that has not ended: their places are still taken."""
 
     def begin(self) -> None:
         """Bring every stored connector to its target."""
         with self._editing:
             for stored in self._store.all():
-                # One that cannot be read, because a secret is gone, has no run and shares nothing.
-                with suppress(TailraceError):
-                    self._places.take(stored.name, Place.of(stored.name, self._read(stored)))
+                self._admission.take_stored(stored)
                 self._host(stored)
 
     def close(self, seconds: float = END_SECONDS) -> list[str]:
@@ -116,8 +113,6 @@ class Supervisor:
         self.session.__exit__()
         self._store.close()
         return late
-
-    # What there is.
 
     def names(self) -> list[str]:
         return sorted(self._hosted)
@@ -136,14 +131,14 @@ class Supervisor:
 
     def configuration(self, name: str) -> Configuration:
         """With its secrets. A definite error where it cannot be read any more."""
-        return self._read(self._find(name).stored)
+        return self._admission.read(name, self._find(name).stored.config)
 
     def lake_home(self, name: str) -> LakeHome:
         """Where the connector's lake is, or will be."""
         hosted = self._find(name)
         stored = hosted.stored
         if hosted.lake is None or hosted.lake[0] is not stored:
-            hosted.lake = stored, LakeHome(self._read(stored).settings.lake)
+            hosted.lake = stored, LakeHome(self.configuration(name).settings.lake)
         return hosted.lake[1]
 
     def lake(self, name: str) -> LakeHome:
@@ -156,15 +151,13 @@ class Supervisor:
     def history(self, name: str) -> list[StoredConfig]:
         return self._store.history(name)
 
-    # What is wanted.
-
     def create(self, name: str, config: Mapping[str, str], target: Target = Target.RUNNING) -> ConnectorView:
         """A new connector. Nothing is stored if its configuration makes no sense or takes another one's place."""
         config = _named(require_name(name), config)
         with self._editing:
             if name in self._hosted:
                 raise ConflictError(f"Connector {name} already exists")
-            with self._accepted(name, config):
+            with self._admission.admitted(name, config):
                 stored = self._store.add(name, config, target)
             self._host(stored)
         return self.view(name)
@@ -190,16 +183,9 @@ class Supervisor:
         """Stored when this returns; done soon after."""
         self._steady(name).want(target)
 
-    @contextmanager
-    def kept_stopped(self, name: str) -> Iterator[None]:
+    def kept_stopped(self, name: str) -> AbstractContextManager[None]:
         """For what may only be done to a stopped connector: it stays stopped inside. A conflict if it is not."""
-        with self._find(name).kept_stopped() as is_stopped:
-            if not is_stopped:
-                raise ConflictError(
-                    "Connectors must be in the STOPPED state before their offsets can be modified",
-                    f"PUT /connectors/{name}/stop, then wait for the state STOPPED",
-                )
-            yield
+        return self._find(name).kept_stopped()
 
     @contextmanager
     def asking_source(self) -> Iterator[None]:
@@ -228,19 +214,16 @@ class Supervisor:
             dropped = []
             if drop:
                 with self.asking_source():
-                    dropped = self._drop(hosted, stored)
+                    dropped = _drop(hosted, self._admission.read(name, stored.config))
             with self._editing:
                 self._store.remove(name)
                 del self._hosted[name]
-                self._places.hand_over(name, hosted)
-                self._leaving.append(hosted)
+                self._admission.remove(name, hosted)
         finally:
             self._removing.discard(name)
         hosted.hear(Removed())
         hosted.wait_for_end(END_SECONDS)
         return dropped
-
-    # The shell.
 
     def _find(self, name: str) -> Hosted:
         hosted = self._hosted.get(name)
@@ -257,11 +240,8 @@ class Supervisor:
 
     def _host(self, stored: StoredConnector) -> None:
         name = stored.name
-        hosting = Hosting(
-            build=lambda: self._build(name),
-            store_target=lambda target: self._store.set_target(name, target),
-            tell=lambda told: self.hub.tell(name, told),
-        )
+        set_target, tell = partial(self._store.set_target, name), partial(self.hub.tell, name)
+        hosting = Hosting(build=lambda: self._build(name), store_target=set_target, tell=tell)
         self._hosted[name] = hosted = Hosted(stored, hosting)
         hosted.begin()
 
@@ -269,11 +249,9 @@ class Supervisor:
         with self._editing:
             stored = self._store.find(name)
             # What a reference leads to may be another than when the configuration was accepted.
-            with self._accepted(name, stored.config) as found:
+            with self._admission.admitted(name, stored.config) as configuration:
                 pass
-        settings = replace(found.settings, spark=self._acceptance.spark)
-        settings.lake.parent.mkdir(0o700, parents=True, exist_ok=True)
-        return Connector(settings, source_of(found.dsn, **found.source_options), SparkEngine(self.session))
+        return _connector(replace(configuration.settings, spark=self._spark), configuration, self._engine(self.session))
 
     def _alter(self, stored: StoredConnector, shown: Mapping[str, str], expected: int | None) -> ConnectorView:
         """Another configuration, with secrets as they were shown where they stay."""
@@ -283,47 +261,32 @@ class Supervisor:
         hosted = self._steady(stored.name)
         require_given_again(shown, stored.config)
         config = unredacted(shown, stored.config)
-        with self._accepted(stored.name, config):
+        with self._admission.admitted(stored.name, config):
             hosted.stored = self._store.set_config(stored, config)
         hosted.hear(RestartAsked())
         return self.view(stored.name)
 
-    @contextmanager
-    def _accepted(self, name: str, config: Mapping[str, str]) -> Iterator[Configuration]:
-        """It can be read, may run here, and no other connector has its lake or its slot. Where what is done inside
-        fails, the connector's place is what it was before."""
-        found = self._read(StoredConnector(name, config, Target.STOPPED, 0))
-        self._acceptance.require(config, found)
-        for gone in [each for each in self._leaving if not each.life.has_run]:
-            self._leaving.remove(gone)
-            self._places.leave(gone)
-        before = self._places.take(name, Place.of(name, found))
-        try:
-            yield found
-        except BaseException:
-            self._places.leave(name)
-            if before is not None:
-                self._places.take(name, before)
-            raise
 
-    def _read(self, stored: StoredConnector) -> Configuration:
-        return read({"lake.path": str(self.home.lake_of(stored.name))} | dict(stored.config))
+def _connector(settings: ConnectorSettings, configuration: Configuration, engine: Engine) -> Connector:
+    settings.lake.parent.mkdir(0o700, parents=True, exist_ok=True)
+    return Connector(settings, source_of(configuration.dsn, **configuration.source_options), engine)
 
-    def _drop(self, hosted: Hosted, stored: StoredConnector) -> list[str]:
-        """It is stopped first, and stored as such: a run would fail without what is dropped. What cannot be dropped
-        leaves it as it was."""
-        target = hosted.life.target
-        hosted.want(Target.STOPPED)
-        try:
-            if not hosted.wait_for_end(END_SECONDS):
-                raise ConflictError(f"connector {stored.name} has not ended yet", "try it again")
-            found = self._read(stored)
-            if LakeHome(found.settings.lake).source() is None:
-                return []
-            return drop_source(source_of(found.dsn, **found.source_options), found.settings.lake)
-        except BaseException:
-            hosted.want(target)
-            raise
+
+def _drop(hosted: Hosted, configuration: Configuration) -> list[str]:
+    """Drop what the connector made at its source. It is stopped first, and stored as such: a run would fail without
+    what is dropped. What cannot be dropped leaves it as it was."""
+    target = hosted.life.target
+    hosted.want(Target.STOPPED)
+    try:
+        if not hosted.wait_for_end(END_SECONDS):
+            raise ConflictError(f"connector {hosted.name} has not ended yet", "try it again")
+        lake = configuration.settings.lake
+        if LakeHome(lake).source() is None:
+            return []
+        return drop_source(source_of(configuration.dsn, **configuration.source_options), lake)
+    except BaseException:
+        hosted.want(target)
+        raise
 
 
 def _view(hosted: Hosted) -> ConnectorView:

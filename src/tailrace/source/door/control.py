@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from tailrace.stop import Stop
+
 
 class CaptureControl:
     """Shared by the thread that captures and the one that listens. Thread-safe."""
@@ -25,10 +27,10 @@ class CaptureControl:
         self._proven = proven
         """Called when the source has shown that it has what the log has."""
         self._is_proven = False
-        self.stopping = threading.Event()
+        self.stopping = Stop()
+        """Set: end soon, with everything taken so far durable."""
         self._paused = threading.Event()
         self._has_told = False
-        self._wake: Callable[[], None] = lambda: None
 
     @property
     def is_paused(self) -> bool:
@@ -51,14 +53,3 @@ class CaptureControl:
 
     def resume(self) -> None:
         self._paused.clear()
-
-    def stop(self) -> None:
-        """End soon, with everything taken so far durable."""
-        self.stopping.set()
-        self._wake()
-
-    def when_stopped(self, wake: Callable[[], None]) -> None:
-        """What to call so that a capture that waits for its source notices at once. The last one counts."""
-        self._wake = wake
-        if self.stopping.is_set():
-            wake()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableSchema
 from tailrace.offsets.layout import Wire
-from tailrace.offsets.postgres import LAYOUT
+from tailrace.offsets.layouts.postgres import LAYOUT
 from tailrace.source.door.codec import Codec
 from tailrace.source.door.offsets import LogEnd, OffsetWords
 from tailrace.source.door.values import Chunk

@@ -11,14 +11,15 @@ from pathlib import Path
 import pyarrow as pa
 from tests.doors.one_thread import OneThread
 
-from tailrace.connector._pace import due_after
+from tailrace.connector.pace import due_after
 from tailrace.connector.publish.batch import Publisher
+from tailrace.connector.publish.following_table import FollowingTable, Standing
 from tailrace.connector.publish.live_table import LiveTable
 from tailrace.connector.publish.upkeep import Upkeep
 from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.home import LakeHome
 from tailrace.lake.stamp import Stamp
-from tailrace.model.cut import CutTable, PublishedCut
+from tailrace.model.cut import PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.settings import ConnectorSettings, TaskSizes
@@ -63,7 +64,7 @@ def test_tables_that_are_always_written_to_leave_time_for_each_other_and_for_wha
     live = Live({table: new_table(home, table) for table in (TableId("a", name) for name in "bcd")})
     for seq in range(5):
         home.cuts.append(
-            PublishedCut(seq, SourcePosition(seq), {str(each): t.standing for each, t in live.tables.items()})
+            PublishedCut(seq, SourcePosition(seq), {str(each): t.named for each, t in live.tables.items()})
         )
     home.maintained_file.touch()
     settings = ConnectorSettings(home.path, retain_seconds=0, retain_all_seconds=0)
@@ -79,19 +80,9 @@ def test_tables_that_are_always_written_to_leave_time_for_each_other_and_for_wha
 
 def new_table(home: LakeHome, table: TableId) -> LiveTable:
     schema = TableSchema(table, 7, (Column("id", "int", "INT", 1),), ("id",))
-    stored = DeltaFormat().table(home.table_path(table))
-    draft = stored.copy(schema, Stamp(SourcePosition(0), 7, 1, None))
+    stored = DeltaFormat().table(home.place_of(table))
+    stamp = Stamp(SourcePosition(0), 7, 1, None)
+    draft = stored.copy(schema, stamp)
     version = draft.commit([draft.write(pa.table({"id": pa.array([1], pa.int32())}).to_batches())])
-    codec = codec_of("postgres")
-    return LiveTable(
-        table=table,
-        relation=7,
-        stored=stored,
-        decode=codec.decode,
-        why_copy=codec.why_copy,
-        why_part=codec.why_part,
-        seq=0,
-        standing=CutTable(version, 1, 0),
-        durable=version,
-        floor=SourcePosition(0),
-    )
+    following = FollowingTable(table, stored, codec_of("postgres"), Standing(version, stamp, version), seq=0)
+    return LiveTable(following, SourcePosition(0))

@@ -25,6 +25,7 @@ from tailrace.connector.signals.orders import (
     judged,
     match,
     order_of,
+    pattern_of,
 )
 from tailrace.model.signal import DATA_CHARACTERS_MAX, ID_CHARACTERS_MAX, Arrival, Signal
 from tailrace.model.table import TableId
@@ -185,3 +186,13 @@ def test_each_table_has_the_condition_of_its_name_before_one_of_an_expression_be
     found = choose(order, [c, a, b])
     assert found.tables == (ChosenTable(a, "a"), ChosenTable(b, "either", "n"), ChosenTable(c, "later"))
     assert found.unmatched == ("s.y", "s.x")
+
+
+@pytest.mark.parametrize("name", ["orders", "a.b", "a(b", "a[b", "x*", "back\\slash", 'quo"te', "order.*"])
+def test_a_table_of_any_name_can_be_named_in_an_order_that_means_it_alone(name: str) -> None:
+    table, others = TableId("public", name), [TableId("public", each) for each in ("orders_2", "ab", "aab", "order_x")]
+    order = order_of(Signal("1", "execute-snapshot", json.dumps({"data-collections": [pattern_of(table)]})))
+    assert isinstance(order, ExecuteSnapshot)
+    choice = choose(order, [table, *others])
+    assert [each.table for each in choice.tables] == [table]
+    assert choice.unmatched == ()

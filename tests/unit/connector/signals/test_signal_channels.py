@@ -12,8 +12,7 @@ from tests.doors.capturing import Captured, capturing
 from tests.doors.script import Delete, Insert, Script, Update
 from tests.doors.scripted import ScriptedSource
 
-from tailrace.connector.signals import _channels
-from tailrace.connector.signals._channels import SignalFile, SignalTable
+from tailrace.connector.signals.channels import FileChannel, FileLimits, TableChannel
 from tailrace.errors import DefiniteError
 from tailrace.lake.records.signal_book import Place
 from tailrace.log.reader import LogReader
@@ -25,9 +24,9 @@ TABLE = "ops.signals"
 class Follower:
     """Reads a file as the connector does, with the place in a book that survives it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, limits: FileLimits | None = None) -> None:
         self._path = path
-        self._file = SignalFile(path)
+        self._file = FileChannel(path, limits or FileLimits())
         self._place: Place | None = None
 
     def close(self) -> None:
@@ -35,7 +34,7 @@ class Follower:
 
     def restart(self) -> None:
         self.close()
-        self._file = SignalFile(self._path)
+        self._file = FileChannel(self._path)
 
     def ids(self) -> list[str]:
         """The ids that two reads bring: one may only find that the file is another one."""
@@ -121,20 +120,17 @@ def test_a_truncated_file_is_read_from_its_start_also_if_it_has_grown_again(path
     assert follower.ids() == ["d", "e", "f"]
 
 
-def test_a_line_without_end_costs_no_memory_and_one_that_is_too_long_is_rejected(
-    path: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_channels, "LINE_BYTES_MAX", 100)
-    append(path, line("a") + "x" * 350)
-    assert follower.ids() == ["a"]
-    append(path, "\n" + line("b"))
-    assert follower.ids() == ["line: must have at most 100 bytes", "b"]
+def test_a_line_without_end_costs_no_memory_and_one_that_is_too_long_is_rejected(path: Path) -> None:
+    with closing(Follower(path, FileLimits(line_bytes_max=100))) as follower:
+        append(path, line("a") + "x" * 350)
+        assert follower.ids() == ["a"]
+        append(path, "\n" + line("b"))
+        assert follower.ids() == ["line: must have at most 100 bytes", "b"]
 
 
-def test_many_lines_are_read_bit_by_bit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_channels, "READ_BYTES_MAX", 100)
+def test_many_lines_are_read_bit_by_bit(path: Path) -> None:
     append(path, "".join(line(str(number)) for number in range(20)))
-    file, place, found = SignalFile(path), None, []
+    file, place, found = FileChannel(path, FileLimits(read_bytes_max=100)), None, []
     while True:
         arrivals, place = file.read(place)
         if not arrivals:
@@ -147,7 +143,7 @@ def test_many_lines_are_read_bit_by_bit(path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_file_that_cannot_be_one_is_refused_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(DefiniteError, match="cannot be read as a file of signals"):
-        SignalFile(tmp_path)
+        FileChannel(tmp_path)
 
 
 @pytest.fixture
@@ -181,7 +177,7 @@ class TableFollower:
         self._place = self._table.begin(None, None)
 
     def restart(self) -> None:
-        self._table = SignalTable(TableId.parse(TABLE), ScriptedSource.decode)
+        self._table = TableChannel(TableId.parse(TABLE), ScriptedSource.decode)
 
     def found(self) -> list[tuple[str, str, str]]:
         self._captured.catch_up()
@@ -231,7 +227,7 @@ def names(script: Script) -> dict[str, int]:
 def test_what_is_older_than_our_interest_in_a_table_is_no_signal(script: Script, captured: Captured) -> None:
     script.transaction([signal_row("old")])
     captured.catch_up()
-    table, reader = SignalTable(TableId.parse(TABLE), ScriptedSource.decode), LogReader(captured.log)
+    table, reader = TableChannel(TableId.parse(TABLE), ScriptedSource.decode), LogReader(captured.log)
     begun = table.begin({"table": "ops.other", "log": reader.id, "seq": 0}, reader)
     assert table.begin(begun, None) == begun
     script.transaction([signal_row("new")])

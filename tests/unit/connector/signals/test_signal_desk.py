@@ -87,7 +87,7 @@ def test_a_signal_from_another_process_waits_and_is_taken_up_once(home: LakeHome
 def test_what_makes_no_sense_is_refused_before_anything_is_written(home: LakeHome, tmp_path: Path) -> None:
     with pytest.raises(DefiniteError, match="invalid signal: data-collections is required"):
         tailrace.signal(home.path, "execute-snapshot")
-    with pytest.raises(DefiniteError, match="is not a lake of Tailrace"):
+    with pytest.raises(DefiniteError, match="is not a Tailrace lake"):
         tailrace.signal(tmp_path / "elsewhere", "pause-snapshot")
     assert lake_signals(home) == []
     assert not (home.path / "_tailrace" / "requests").exists()

@@ -17,8 +17,7 @@ from tests.doors.script import Insert, Script
 from tests.doors.scripted import ScriptedSource
 from tests.postgres import wait_until
 
-from tailrace.connector.start._forks import FORKS
-from tailrace.connector.start.capture_process import CaptureOrder, CaptureProcess
+from tailrace.connector.start.capture_process import CaptureOrder, CaptureProcess, Captures
 from tailrace.errors import DefiniteError, ResyncError
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogOptions
@@ -120,11 +119,11 @@ def test_a_capture_has_the_environment_of_the_moment_in_which_it_is_started(
     script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the process that it is forked from is older."""
-    FORKS.prepare("tests.doors.scripted")
+    Captures().prepare(ScriptedSource(str(script.path)))
     monkeypatch.setenv("TAILRACE_FAILPOINT", "capture.flushed")
     with CaptureProcess(order(script, tmp_path / "log")) as capture:
-        wait_until(lambda: capture._child.poll() is not None, 20)
-        assert capture._child.returncode == -signal.SIGKILL
+        wait_until(lambda: capture.exit_code is not None, 20)
+        assert capture.exit_code == -signal.SIGKILL
         monkeypatch.delenv("TAILRACE_FAILPOINT")
         script.transaction([Insert(ORDERS, {"id": 1})])
         capture.check()

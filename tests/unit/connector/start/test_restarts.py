@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.connector.start.restarts import TIMES_MAX, Rechecks
+from tailrace.connector.start.restarts import TIMES_MAX, Restarts
 from tailrace.errors import GapError, MovedError
 from tailrace.model.position import SourcePosition
 from tailrace.settings import SnapshotMode
@@ -16,28 +16,28 @@ END = SourcePosition(100)
 def test_a_gap_ends_a_run_unless_it_may_be_repaired() -> None:
     for mode in set(SnapshotMode) - {SnapshotMode.WHEN_NEEDED}:
         with pytest.raises(GapError):
-            Rechecks(mode).take(GAP)
-        assert not Rechecks(mode).may_copy(END)
+            Restarts(mode).allow(GAP)
+        assert not Restarts(mode).may_copy(END)
 
 
 def test_a_gap_is_repaired_once_and_again_only_where_the_log_has_moved() -> None:
-    rechecks = Rechecks(SnapshotMode.WHEN_NEEDED)
-    rechecks.take(GAP)
+    rechecks = Restarts(SnapshotMode.WHEN_NEEDED)
+    rechecks.allow(GAP)
     with pytest.raises(GapError):
         rechecks.raise_gap()
     assert rechecks.may_copy(END)
     rechecks.raise_gap()
-    rechecks.take(GAP)
+    rechecks.allow(GAP)
     assert not rechecks.may_copy(END), "it would end as before"
     with pytest.raises(GapError):
-        rechecks.take(GAP)
+        rechecks.allow(GAP)
     assert rechecks.may_copy(SourcePosition(200))
 
 
 def test_a_source_that_keeps_moving_ends_the_run() -> None:
-    rechecks = Rechecks(SnapshotMode.INITIAL)
+    rechecks = Restarts(SnapshotMode.INITIAL)
     for _ in range(TIMES_MAX):
-        rechecks.take(MovedError("it was promoted"))
+        rechecks.allow(MovedError("it was promoted"))
         rechecks.raise_gap()
     with pytest.raises(MovedError):
-        rechecks.take(MovedError("it was promoted"))
+        rechecks.allow(MovedError("it was promoted"))

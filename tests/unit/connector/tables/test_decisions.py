@@ -137,4 +137,4 @@ def test_a_key_that_has_to_be_text_is_text_in_every_later_copy_and_is_not_copied
     assert failed(T, text, TextKeyError.found(T, "other", 7, [2, 3])).text_key == TextKey(7, (2, 3), "a value")
     assert failed(T, text, found).state is TableState.ERRORED
     assert failed(T, text, TextKeyError.found(T, "another table", 8, [2])).text_key == TextKey(8, (2,), "another table")
-    assert asked(text).text_key is None
+    assert asked(text, "why").text_key is None

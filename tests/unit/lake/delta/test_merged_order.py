@@ -14,6 +14,7 @@ from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.storage.local import LocalFolder
 
 SCHEMA = TableSchema(
     TableId("a", "t"), 7, (Column("part", "string", "TEXT", 1), Column("id", "int", "INT", 2)), ("part", "id")
@@ -27,7 +28,7 @@ FIELDS = [
 
 
 def test_what_many_small_publishes_wrote_is_merged_in_the_order_of_the_key(tmp_path: Path) -> None:
-    table, path = DeltaTable(tmp_path / "t"), tmp_path / "t"
+    table, path = DeltaTable(LocalFolder(tmp_path / "t")), tmp_path / "t"
     draft = table.copy(SCHEMA, Stamp(SourcePosition(0), 7, 1, None))
     draft.commit([draft.write([])])
     keys = [(part, id) for part in "abc" for id in range(40)]

@@ -125,5 +125,4 @@ def test_a_request_that_makes_no_sense_is_put_aside_and_the_others_are_found(tmp
     bad = home.path / "_tailrace" / "requests" / "0.json"
     bad.write_text(content)
     assert [signal.id for signal, _ in home.requests.signals()] == ["a"]
-    assert list(home.requests.resyncs()) == []
     assert not bad.exists()

@@ -28,7 +28,7 @@ from tests.unit.log.records import (
 )
 
 from tailrace.errors import DefiniteError
-from tailrace.log.layout import INDEX_SUFFIXES, index_path
+from tailrace.log.files.layout import INDEX_SUFFIXES, index_path
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import verify
 

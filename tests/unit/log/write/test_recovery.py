@@ -9,7 +9,7 @@ import pytest
 from tests.unit.log.records import batch, begin, change, commit, open_log, played, schema, transaction
 
 from tailrace.errors import DefiniteError
-from tailrace.log.layout import segment_path
+from tailrace.log.files.layout import segment_path
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogWriter
 

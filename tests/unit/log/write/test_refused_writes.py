@@ -25,9 +25,10 @@ from tests.unit.log.records import (
 )
 
 from tailrace.log import reader as reader_module
+from tailrace.log import schema_versions
 from tailrace.log.consumers import Consumers
 from tailrace.log.reader import LogReader
-from tailrace.log.write._retention import disk_bytes
+from tailrace.log.write.retention import disk_bytes
 from tailrace.log.write.writer import LogBlockedError, LogOptions, LogWriter
 
 QUOTA = LogOptions(quota_bytes=200_000)
@@ -228,9 +229,9 @@ def test_schemas_are_read_beside_retention_and_after_a_roll_that_was_taken_back(
     reader.refresh()
     assert reader.schemas() == LogReader(tmp_path).schemas()
     assert len(reader.schemas()) == 2
-    positions = reader_module.segment_positions
+    positions = schema_versions.segment_positions
     Consumers(tmp_path).acknowledge("lake", 2)
-    monkeypatch.setattr(reader_module, "segment_positions", lambda path: [positions(path), writer.retain()][0])
+    monkeypatch.setattr(schema_versions, "segment_positions", lambda path: [positions(path), writer.retain()][0])
     assert [version.schema.names for version in LogReader(tmp_path).schemas()] == [("a", "b")]
 
 

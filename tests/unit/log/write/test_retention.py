@@ -22,9 +22,9 @@ from tests.unit.log.records import (
 
 from tailrace.errors import DefiniteError
 from tailrace.log.consumers import Consumers
-from tailrace.log.layout import segment_positions
+from tailrace.log.files.layout import segment_positions
 from tailrace.log.reader import LogReader
-from tailrace.log.write._retention import SegmentEvent, disk_bytes
+from tailrace.log.write.retention import SegmentEvent, disk_bytes
 from tailrace.log.write.writer import LogBlockedError, LogOptions, LogWriter
 
 DAY_US = 86_400_000_000
@@ -301,7 +301,7 @@ def test_consumers_may_have_any_name_that_fits_a_file(tmp_path: Path) -> None:
         consumers.acknowledge(name, 1)
     assert consumers.acknowledged().keys() == {"a/b", "..", "ü\n", "[/red]"}
     for name, seq in (("", 1), ("x" * 300, 1), ("lake", -1)):
-        with pytest.raises(ValueError, match=r"cannot be a consumer's name|no sequence number"):
+        with pytest.raises(ValueError, match=r"cannot be a consumer's name|not a sequence number"):
             consumers.acknowledge(name, seq)
     with pytest.raises(ValueError, match="transaction 1 comes after the head"):
         LogReader(tmp_path).acknowledge("lake", 1)

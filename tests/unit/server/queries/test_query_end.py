@@ -13,7 +13,7 @@ import psutil, sys
 from tailrace.server.queries._process import QueryProcess
 
 process = QueryProcess()
-waiting = [process._connect(300.0) for _ in range(2)]
+waiting = [process.begin(300.0) for _ in range(2)]
 while len(found := psutil.Process().children(recursive=True)) < 3:
     pass
 print(*(each.pid for each in found), flush=True)

@@ -12,8 +12,8 @@ from tailrace.server.sql.sources import (
     NoSuchSourceError,
     SourceConfig,
     SourceStatus,
+    SourceTableStatus,
     StaleVersionError,
-    TableStatus,
 )
 
 
@@ -29,7 +29,9 @@ class MemorySources:
 
     def statuses(self) -> list[SourceStatus]:
         return [
-            SourceStatus(name, "RUNNING", None, [TableStatus(str(table), "live") for table in self.followed(name)])
+            SourceStatus(
+                name, "RUNNING", None, [SourceTableStatus(str(table), "live") for table in self.followed(name)]
+            )
             for name in sorted(self.stored)
         ]
 

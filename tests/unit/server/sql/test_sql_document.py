@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.server.sql.parsing import keywords, parse
-from tailrace.server.sql.problems import SqlError
+from tailrace.server.sql.language.parsing import keywords, parse
+from tailrace.server.sql.language.problems import SqlError
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "sql.md").read_text(encoding="utf-8")
 

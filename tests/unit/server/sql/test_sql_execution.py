@@ -7,8 +7,8 @@ from tests.unit.server.sql.memory_sources import MemorySources
 
 from tailrace.errors import TransientError
 from tailrace.model.table import TableId
-from tailrace.server.sql.execution import Message, Result, Rows, execute
-from tailrace.server.sql.problems import SqlError
+from tailrace.server.sql.execution import Result, ResultMessage, ResultRows, execute
+from tailrace.server.sql.language.problems import SqlError
 
 ADDRESS = "host 'db' database shop user ann"
 TABLES = [TableId(*each.split(".")) for each in ("public.orders", "public.items", "sales.orders", "sales.teams")]
@@ -25,7 +25,7 @@ def run(sources: MemorySources, text: str) -> list[Result]:
 
 def said(sources: MemorySources, text: str) -> str:
     (result,) = run(sources, text)
-    assert isinstance(result, Message)
+    assert isinstance(result, ResultMessage)
     return result.text
 
 
@@ -115,7 +115,6 @@ def test_a_name_that_is_taken_is_an_error_unless_it_may_be(sources: MemorySource
         ("with (name = b)", "name = *)", "name is not an option"),
         ("tables (a) with (table.include.list = b)", "table.include.list = *)", "table.include.list: TABLES says"),
         ("password '********'", "password '********'", "PASSWORD: ******** only stands in place of a secret"),
-        ("""tables ("a""b")""", "s from postgres", "TABLES: "),
         ("namespace n tables (a, n.a)", "n.a)", "this table is named twice"),
     ],
 )
@@ -137,7 +136,7 @@ def test_what_an_address_lacks_is_told_at_the_statement(sources: MemorySources) 
 
 def test_properties_that_mean_nothing_here_are_noted(sources: MemorySources) -> None:
     (result,) = run(sources, f"create source s from postgres {ADDRESS} with (tasks.max = 3)")
-    assert isinstance(result, Message)
+    assert isinstance(result, ResultMessage)
     assert [note.partition(":")[0] for note in result.notes] == ["tasks.max"]
 
 
@@ -214,7 +213,7 @@ def test_an_alteration_decides_again_after_an_edit_by_another(sources: MemorySou
     assert followed(sources) == ["public.orders", "public.items"]
     assert properties(sources)["lake.retain"] == "1d"
     sources.edits_by_others = 1000
-    with pytest.raises(TransientError, match="is being changed by others"):
+    with pytest.raises(TransientError, match="is being changed by someone else"):
         run(sources, "alter source shop drop table items")
 
 
@@ -225,7 +224,9 @@ def test_dropped_sources_are_gone_and_all_of_them_must_be_there(sources: MemoryS
     assert error.message == "line 1, column 16: there is no source named nope"
     assert sorted(sources.stored) == ["a", "b", "c"]
     assert run(sources, "drop source if exists a, nope, b cascade") == [
-        Message("dropped sources a, b; what the lake has stays", ("dropped the slot of a", "dropped the slot of b"))
+        ResultMessage(
+            "dropped sources a, b; what the lake has stays", ("dropped the slot of a", "dropped the slot of b")
+        )
     ]
     assert said(sources, "drop source c") == "dropped source c; what the lake has stays"
     assert said(sources, "drop source if exists c") == "there is no such source: nothing was done"
@@ -244,7 +245,7 @@ def test_a_source_that_is_not_there_is_told_with_those_that_are(sources: MemoryS
 def test_sources_are_shown_with_their_tables_and_states(sources: MemorySources) -> None:
     run(sources, f"create source b from postgres {ADDRESS} tables (orders, items)")
     run(sources, f"create source a_b from postgres {ADDRESS} tables (nothing)")
-    everything = Rows(
+    everything = ResultRows(
         ("source", "state", "table", "table_state", "problem"),
         (
             ("a_b", "RUNNING", None, None, None),
@@ -255,7 +256,7 @@ def test_sources_are_shown_with_their_tables_and_states(sources: MemorySources) 
     assert run(sources, "show sources") == [everything]
     for like, count in (("%", 3), ("b", 2), (r"a\_b", 1), (r"_\_b", 1), ("__b", 1), ("b%", 2), (r"\%", 0), ("[a]%", 0)):
         (found,) = run(sources, f"show sources like '{like}'")
-        assert isinstance(found, Rows)
+        assert isinstance(found, ResultRows)
         assert len(found.rows) == count, like
 
 
@@ -266,7 +267,7 @@ def test_nothing_is_done_when_a_later_statement_cannot_be_read(sources: MemorySo
 
 def test_what_was_done_before_an_error_stays_done(sources: MemorySources) -> None:
     results = execute(f"create source s from postgres {ADDRESS}; drop source t", sources)
-    assert next(results) == Message("created source s")
+    assert next(results) == ResultMessage("created source s")
     with pytest.raises(SqlError):
         next(results)
     assert list(sources.stored) == ["s"]

@@ -8,18 +8,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tailrace.server.sql.parsing import TEXT_CHARACTERS_MAX, is_unfinished, keywords, parse
-from tailrace.server.sql.problems import SqlError
-from tailrace.server.sql.statements import (
+from tailrace.server.sql.language.parsing import TEXT_CHARACTERS_MAX, is_unfinished, keywords, parse
+from tailrace.server.sql.language.problems import SqlError
+from tailrace.server.sql.language.statements import (
     AddTables,
     AlterSource,
-    Clause,
     ClauseValue,
     CreateSources,
     DropSource,
     DropTables,
     Option,
-    Place,
     ResetOptions,
     Secret,
     SetOptions,
@@ -28,6 +26,7 @@ from tailrace.server.sql.statements import (
     SourceName,
     Statement,
     TableName,
+    TextPlace,
 )
 
 
@@ -64,9 +63,10 @@ def test_the_statement_of_the_paper_is_understood_with_all_its_clauses() -> None
     """
     assert only(text) == CreateSources(
         name=None,
+        kind="postgres",
         clauses=(
-            ClauseValue(Clause.HOST, "host=kanto user=ash dbname=pokemon"),
-            ClauseValue(Clause.PUBLICATION, "red"),
+            ClauseValue("host", "host=kanto user=ash dbname=pokemon"),
+            ClauseValue("publication", "red"),
         ),
         namespace="generation1",
         tables=(TableName("random", "psychic"), TableName(None, "another_table")),
@@ -77,7 +77,8 @@ def test_one_table_and_a_name_make_a_source_of_one_table() -> None:
     text = "create source if not exists s from postgresql host 'h' publication p namespace n table 't'"
     assert only(text) == CreateSources(
         name="s",
-        clauses=(ClauseValue(Clause.HOST, "h"), ClauseValue(Clause.PUBLICATION, "p")),
+        kind="postgres",
+        clauses=(ClauseValue("host", "h"), ClauseValue("publication", "p")),
         namespace="n",
         tables=(TableName(None, "t"),),
         if_not_exists=True,
@@ -91,9 +92,10 @@ def test_clauses_may_stand_in_any_order_and_mean_the_same() -> None:
              publication p ssl mode "verify-full" password secret '${env:PW}' user ann database shop port '5433'
              host db"""
     assert only(one) == only(two)
-    assert created(one).value(Clause.PASSWORD) == Secret("${env:PW}")
-    assert created(one).value(Clause.PORT) == "5433"
-    assert created("create sources from postgres").value(Clause.PORT) is None
+    values = {each.clause: each.value for each in created(one).clauses}
+    assert values["password"] == Secret("${env:PW}")
+    assert values["port"] == "5433"
+    assert created("create sources from postgres").clauses == ()
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def test_an_error_says_where_and_what_was_expected(
     text: str, place: tuple[int, int], expected: tuple[str, ...]
 ) -> None:
     error = refused(text)
-    assert (error.place, error.expected) == (Place(*place), expected)
+    assert (error.place, error.expected) == (TextPlace(*place), expected)
     assert error.message.startswith(f"line {place[0]}, column {place[1]}: expected {expected[0]}")
 
 
@@ -223,8 +225,8 @@ def test_an_error_says_where_and_what_was_expected(
         ("create sources from kafka broker 'x'", "kafka broker '*'", "KAFKA: only Postgres can be read"),
         ("create source s in cluster c from postgres", "in cluster c from postgres", "IN: there are no clusters"),
         ("create source s from postgres connection pg (publication 'p')", "pg (publication '*')", "an address is"),
-        ("create source s from postgres host h format avro", "format avro", "FORMAT: rows come from Postgres"),
-        ("create source s from postgres host h envelope none", "envelope none", "ENVELOPE: rows come from Postgres"),
+        ("create source s from postgres host h format avro", "format avro", "FORMAT: rows come from the source"),
+        ("create source s from postgres host h envelope none", "envelope none", "ENVELOPE: rows come from the source"),
         (
             "create source s from postgres host h text columns (a)",
             "text columns (a)",
@@ -251,7 +253,7 @@ def test_an_error_says_where_and_what_was_expected(
         ("create sources from postgres tables (a, b, a)", "a)", "this table is named twice"),
         ("alter source s set (a = 1, b = 2, a = 3)", "a = *)", "a is given twice"),
         ("create sources from postgres user ann host secret 'x'", "'*'", "a secret is not written down"),
-        (r"show sources like E'\ud800'", "E'******'", "U+D800 is no character"),
+        (r"show sources like E'\ud800'", "E'******'", "U+D800 is not a character"),
         (r"show sources like E'\xff'", "E'****'", "the bytes of this text are not UTF-8"),
         (r"show sources like E'\000'", "E'****'", "a text cannot have the character 0"),
         ("show sources like 'x", "'*", "this text is not closed"),
@@ -281,7 +283,7 @@ def test_the_caret_is_below_its_word_in_a_line_of_any_length() -> None:
     error = refused(text)
     assert at_caret(error) == "%) user ann"
     assert max(map(len, error.excerpt.split("\n"))) <= 100
-    assert error.place == Place(1, text.index("%") + 1)
+    assert error.place == TextPlace(1, text.index("%") + 1)
 
 
 PIECES = st.sampled_from(

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.server.sql.parsing import keywords, parse
-from tailrace.server.sql.printing import printed, printed_all
-from tailrace.server.sql.statements import (
+from tailrace.server.sql.language.parsing import keywords, parse
+from tailrace.server.sql.language.printing import printed, printed_all
+from tailrace.server.sql.language.statements import (
     AddTables,
     AlterSource,
-    Clause,
     ClauseValue,
     CreateSources,
     DropSource,
@@ -26,6 +25,7 @@ from tailrace.server.sql.statements import (
     Statement,
     TableName,
 )
+from tailrace.source.kinds import words_of
 
 CHARACTERS = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 TEXTS = st.text(CHARACTERS)
@@ -36,8 +36,9 @@ VALUES = st.one_of(TEXTS, SECRETS)
 TABLES = st.one_of(st.builds(TableName, st.none() | NAMES, NAMES), st.builds(TableName, NAMES, st.none()))
 TABLE_LISTS = st.lists(TABLES, min_size=1, unique=True).map(tuple)
 OPTIONS = st.lists(st.builds(Option, NAMES, VALUES), min_size=1, unique_by=lambda option: option.key).map(tuple)
-CLAUSES = st.dictionaries(st.sampled_from(Clause), VALUES).map(
-    lambda values: tuple(ClauseValue(clause, values[clause]) for clause in Clause if clause in values)
+IN_ORDER = [*words_of("postgres").clauses, "lake"]
+CLAUSES = st.dictionaries(st.sampled_from(IN_ORDER), VALUES).map(
+    lambda values: tuple(ClauseValue(clause, values[clause]) for clause in IN_ORDER if clause in values)
 )
 ALTERATIONS = st.one_of(
     st.builds(AddTables, TABLE_LISTS, st.booleans()),
@@ -49,6 +50,7 @@ STATEMENTS = st.one_of(
     st.builds(
         CreateSources,
         st.none() | NAMES,
+        st.just("postgres"),
         CLAUSES,
         st.none() | TEXTS,
         st.just(()) | TABLE_LISTS,
@@ -96,7 +98,7 @@ def test_a_name_that_is_a_keyword_stays_a_name(word: str) -> None:
     name = word.lower()
     table = TableName(name, name)
     statements: list[Statement] = [
-        CreateSources(name, tables=(table,)),
+        CreateSources(name, "postgres", tables=(table,)),
         AlterSource(name, AddTables((TableName(None, name), table))),
         AlterSource(name, DropTables((table,))),
         DropSource((SourceName(name),)),

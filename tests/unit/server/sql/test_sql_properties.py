@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from tests.unit.server.sql.memory_sources import MemorySources
 
 from tailrace.model.table import TableId
-from tailrace.server.sql import _tables
-from tailrace.server.sql._addresses import DSN, address_properties
-from tailrace.server.sql._properties import statement_of, wanted
+from tailrace.model.table_pattern import split_list
+from tailrace.server.sql import tables as table_lists
 from tailrace.server.sql.execution import execute
-from tailrace.server.sql.parsing import parse
-from tailrace.server.sql.printing import printed
-from tailrace.server.sql.problems import SqlError
-from tailrace.server.sql.statements import CreateSources, TableName
+from tailrace.server.sql.language.parsing import parse
+from tailrace.server.sql.language.printing import printed
+from tailrace.server.sql.language.problems import SqlError
+from tailrace.server.sql.language.statements import CreateSources, TableName
+from tailrace.server.sql.properties import new_source, statement_of
+from tailrace.source.kinds import words_of
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1).filter(
     lambda text: text != "********"
@@ -46,7 +47,7 @@ PROPERTIES = st.fixed_dictionaries(
 def test_the_statement_that_is_shown_makes_the_same_source(properties: dict[str, str]) -> None:
     (statement,) = parse(printed(statement_of("s", properties)))
     assert isinstance(statement, CreateSources)
-    made = wanted(statement).properties
+    made = new_source(statement).properties
     given = {"name": "s", "connector.class": "tailrace.postgresql", **properties}
     if given.get("table.include.list") == "public.orders":
         given["table.include.list"] = r"public\.orders"
@@ -54,7 +55,7 @@ def test_the_statement_that_is_shown_makes_the_same_source(properties: dict[str,
 
 
 def part(text: str) -> dict[str, str]:
-    return {key.removeprefix("database."): value for key, value in address_properties(text).items()}
+    return {key.removeprefix("database."): value for key, value in words_of("postgres").address(text).items()}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,8 @@ def part(text: str) -> dict[str, str]:
                 "sslmode": "require",
             },
         ),
+        ("postgresql:///d?host=/run", {"hostname": "/run", "dbname": "d"}),
+        ("host=a host=b", {"hostname": "b"}),
         ("postgres://[::1]/shop", {"hostname": "::1", "dbname": "shop"}),
         (
             "postgresql://ann:${env:PW}@db/shop",
@@ -96,20 +99,18 @@ def test_an_address_is_taken_apart(text: str, parts: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "host=a host=b",
         "host=a connect_timeout=3",
         "host=a 'b'",
         "host='a",
         "service=x",
         "postgresql://a,b/d",
         "postgresql://a/d?target_session_attrs=any",
-        "postgresql:///d?host=/run",
         "mysql://a/d",
         "a,b",
     ],
 )
 def test_an_address_that_says_more_is_kept_whole(text: str) -> None:
-    assert address_properties(text) == {DSN: text}
+    assert words_of("postgres").address(text) == {"database.dsn": text}
 
 
 NAMES = st.text(st.characters(exclude_characters='\0"', exclude_categories=["Cs"]), min_size=1)
@@ -118,19 +119,19 @@ NAMES = st.text(st.characters(exclude_characters='\0"', exclude_categories=["Cs"
 @given(NAMES.filter(lambda name: "." not in name), NAMES)
 def test_a_name_and_its_expression_are_one(namespace: str, name: str) -> None:
     table = TableName(namespace, name)
-    item = _tables.expression(table)
-    assert _tables.table_of(item) == table
-    assert _tables.table_of(_tables.expression(TableName(namespace, None))) == TableName(namespace, None)
+    item = table_lists.expression(table)
+    assert table_lists.table_of(item) == table
+    assert table_lists.table_of(table_lists.expression(TableName(namespace, None))) == TableName(namespace, None)
     if item == item.strip():
-        assert _tables.items(f"{item},x") == [item, "x"]
-        assert _tables.includes(item, table)
+        assert split_list(f"{item},x") == [item, "x"]
+        assert table_lists.matches(item, table)
 
 
 @pytest.mark.parametrize(
     "item", ["", "orders", ".*", "a.b.c", r"a\..b", r"a\.(b|c)", r"a\.b.*", r".*\.b", r"\.b", r"a\.", "a[b]"]
 )
 def test_an_expression_that_says_more_than_a_name_is_none(item: str) -> None:
-    assert _tables.table_of(item) is None
+    assert table_lists.table_of(item) is None
 
 
 DATABASE = [TableId(namespace, name) for namespace in ("public", "sales") for name in ("a", "b", "c")]

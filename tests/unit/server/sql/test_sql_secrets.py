@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tailrace.server.sql._masking import masked
-from tailrace.server.sql.parsing import keywords, parse
-from tailrace.server.sql.problems import SqlError
+from tailrace.server.sql.language.masking import masked
+from tailrace.server.sql.language.parsing import keywords, parse
+from tailrace.server.sql.language.problems import SqlError
 
 PIECES = st.sampled_from([*sorted(keywords()), *"();,.=*'\"\\-/$ \n\t\0", "--", "/*", "*/", "E'", "''", "a", "1", "é"])
 

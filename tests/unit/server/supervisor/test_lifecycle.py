@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from tailrace.server.supervisor.lifecycle import (
     BACKOFF,
     Action,
-    Ended,
     Event,
     Life,
     Outcome,
@@ -17,13 +16,14 @@ from tailrace.server.supervisor.lifecycle import (
     Removed,
     RestartAsked,
     RetryDue,
+    RunEnded,
     Target,
-    Wanted,
+    TargetWanted,
     step,
 )
 
-RUNNING, PAUSED, STOPPED = (Wanted(target) for target in Target)
-TRANSIENT, DEFINITE = Ended(Outcome.TRANSIENT, "lost"), Ended(Outcome.DEFINITE, "wrong password")
+RUNNING, PAUSED, STOPPED = (TargetWanted(target) for target in Target)
+TRANSIENT, DEFINITE = RunEnded(Outcome.TRANSIENT, "lost"), RunEnded(Outcome.DEFINITE, "wrong password")
 
 
 class Shell:
@@ -36,7 +36,7 @@ class Shell:
         self.is_held = self.is_ending = self.is_timed = False
 
     def hear(self, event: Event) -> None:
-        if isinstance(event, Ended):
+        if isinstance(event, RunEnded):
             if not self.runs:
                 return
             self.runs, self.is_held, self.is_ending = 0, False, False
@@ -80,7 +80,7 @@ def after(*events: Event, target: Target = Target.STOPPED) -> Shell:
 
 
 events = st.sampled_from(
-    [RUNNING, PAUSED, STOPPED, RestartAsked(), RetryDue(), Progressed(), TRANSIENT, DEFINITE, Ended(Outcome.DONE)]
+    [RUNNING, PAUSED, STOPPED, RestartAsked(), RetryDue(), Progressed(), TRANSIENT, DEFINITE, RunEnded(Outcome.DONE)]
 )
 
 
@@ -88,7 +88,7 @@ events = st.sampled_from(
 def test_any_sequence_leaves_the_run_that_is_wanted_or_says_why_there_is_none(
     target: Target, sequence: list[Event]
 ) -> None:
-    shell = after(Wanted(target), *sequence, target=target)
+    shell = after(TargetWanted(target), *sequence, target=target)
     life = shell.life
     assert life.has_run == bool(shell.runs)
     assert (life.phase is Phase.ENDING) == shell.is_ending
@@ -106,8 +106,8 @@ def test_any_sequence_leaves_the_run_that_is_wanted_or_says_why_there_is_none(
 def test_whatever_happened_a_connector_that_is_wanted_and_begun_again_runs(
     target: Target, sequence: list[Event]
 ) -> None:
-    shell = after(Wanted(target), *sequence, RUNNING, RestartAsked(), target=target)
-    shell.hear(Ended(Outcome.DONE))
+    shell = after(TargetWanted(target), *sequence, RUNNING, RestartAsked(), target=target)
+    shell.hear(RunEnded(Outcome.DONE))
     if shell.life.phase is Phase.IDLE:
         # The run had ended by itself at that moment.
         shell.hear(RUNNING)
@@ -119,7 +119,7 @@ def test_whatever_happened_a_connector_that_is_wanted_and_begun_again_runs(
 def test_one_that_is_removed_ends_and_never_starts_again(before: list[Event], later: list[Event]) -> None:
     shell = after(RUNNING, *before, Removed())
     starts = shell.starts
-    for event in [Ended(Outcome.DONE), RetryDue(), *later, Ended(Outcome.DONE)]:
+    for event in [RunEnded(Outcome.DONE), RetryDue(), *later, RunEnded(Outcome.DONE)]:
         shell.hear(event)
     assert not shell.runs
     assert shell.starts == starts
@@ -156,10 +156,10 @@ def test_a_failed_one_that_is_stopped_is_stopped_and_starts_when_it_is_resumed()
 def test_a_stop_and_a_resume_before_the_run_has_ended_make_one_run_after_the_other() -> None:
     shell = after(RUNNING, STOPPED, RUNNING)
     assert (shell.life.phase, shell.starts) == (Phase.ENDING, 1)
-    shell.hear(Ended(Outcome.DONE))
+    shell.hear(RunEnded(Outcome.DONE))
     assert (shell.life.phase, shell.starts) == (Phase.UP, 2)
 
 
 def test_one_that_had_nothing_more_to_do_is_stopped_from_then_on() -> None:
-    shell = after(RUNNING, Ended(Outcome.DONE))
+    shell = after(RUNNING, RunEnded(Outcome.DONE))
     assert (shell.life.target, shell.life.phase) == (Target.STOPPED, Phase.IDLE)

@@ -12,7 +12,7 @@ from tests.serving import CLASS
 from tailrace.configuration.reading import Configuration, read
 from tailrace.errors import DefiniteError
 from tailrace.server.errors import ConflictError
-from tailrace.server.supervisor._reservations import Place, Places
+from tailrace.server.supervisor.reservations import Reservation, Reservations
 
 
 def configured(folder: Path, dsn: str, slot: str | None = "one_slot") -> Configuration:
@@ -21,9 +21,9 @@ def configured(folder: Path, dsn: str, slot: str | None = "one_slot") -> Configu
 
 
 def take_both(first: Configuration, second: Configuration) -> None:
-    places = Places()
-    places.take("first", Place.of("first", first))
-    places.take("second", Place.of("second", second))
+    reservations = Reservations()
+    reservations.take("first", Reservation.of("first", first))
+    reservations.take("second", Reservation.of("second", second))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_slots_of_one_name_at_two_servers_are_two(tmp_path: Path, one: str, othe
 @pytest.mark.parametrize("dsn", ["postgresql://u@h:port/a", "host=db port=many", "host='db", "mysql://h/a", "host"])
 def test_an_address_that_makes_no_sense_is_told(tmp_path: Path, dsn: str) -> None:
     with pytest.raises(DefiniteError):
-        Place.of("wrong", configured(tmp_path / "a", dsn))
+        Reservation.of("wrong", configured(tmp_path / "a", dsn))
 
 
 def test_without_a_name_for_its_slot_a_source_makes_its_own(tmp_path: Path) -> None:
@@ -81,19 +81,19 @@ PLACES = st.builds(
 def test_a_place_is_free_exactly_when_no_one_else_has_a_part_of_it(
     orders: list[tuple[str, tuple[Path, frozenset[str]] | None]],
 ) -> None:
-    places, model = Places(), dict[str, tuple[Path, frozenset[str]]]()
+    reservations, model = Reservations(), dict[str, tuple[Path, frozenset[str]]]()
     for owner, wanted in orders:
         if wanted is None:
-            places.leave(owner)
+            reservations.leave(owner)
             model.pop(owner, None)
             continue
         is_free = not any(overlap(wanted, other) for name, other in model.items() if name != owner)
         if is_free:
-            places.take(owner, Place(owner, *wanted))
+            reservations.take(owner, Reservation(owner, *wanted, "slot.name"))
             model[owner] = wanted
         else:
             with pytest.raises(ConflictError):
-                places.take(owner, Place(owner, *wanted))
+                reservations.take(owner, Reservation(owner, *wanted, "slot.name"))
 
 
 def overlap(one: tuple[Path, frozenset[str]], other: tuple[Path, frozenset[str]]) -> bool:

@@ -11,8 +11,6 @@ otherwise take such files for strangers and delete them by their age, though a v
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailrace.failpoint import failpoint
-from tailrace.files import sync
+from tailrace.lake.delta.file_names import checksums_of
 from tailrace.lake.delta.log._whole_files import is_whole
 from tailrace.lake.delta.log.contents import Contents
-from tailrace.lake.delta.log.versions import LAST_CHECKPOINT, CommitLog, checksums_of
+from tailrace.lake.delta.log.versions import LAST_CHECKPOINT, CommitLog
 from tailrace.lake.delta.rows.deletion_vectors import files_of
 
 COMMITS_MIN = 32
@@ -93,72 +91,59 @@ def is_due(log: CommitLog, version: int) -> bool:
         return False
     if version - last >= COMMITS_MAX or last < 0:
         return True
-    played_back = sum(_bytes(log, number) for number in range(last + 1, version + 1))
-    file = log.checkpoint_file(last)
-    return played_back >= (file.stat().st_size if file.exists() else 0)
+    played_back = sum(_bytes(log, log.commit_file(number)) for number in range(last + 1, version + 1))
+    return played_back >= _bytes(log, log.checkpoint_file(last))
 
 
-def _bytes(log: CommitLog, version: int) -> int:
-    try:
-        return log.commit_file(version).stat().st_size
-    except FileNotFoundError:
-        return 0
+def _bytes(log: CommitLog, name: str) -> int:
+    found = log.table.look(name)
+    return found.bytes if found else 0
 
 
 def checkpoint(log: CommitLog, contents: Contents) -> None:
     """Write the checkpoint of a version. Durable when this returns. One that is there is replaced."""
-    path = log.checkpoint_file(contents.version)
     rows = [{kind: _checked(action)} for kind, action in _actions(log, contents)]
-    draft = log.folder / f".{contents.version:020d}.checkpoint.{uuid.uuid4()}.tmp"
-    try:
-        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), draft, write_page_checksum=True, store_schema=False)
-        sync(draft)
-        # Hadoop's checksums of a damaged one that another writer left.
-        checksums_of(path).unlink(missing_ok=True)
-        draft.rename(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    sync(log.folder)
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), content, write_page_checksum=True, store_schema=False)
+    _replace(log, log.checkpoint_file(contents.version), content.getvalue().to_pybytes())
     failpoint("delta.checkpoint")
+
+
+def _replace(log: CommitLog, name: str, content: bytes) -> None:
+    # Hadoop's checksums of one that another writer left would no longer fit.
+    log.table.delete([checksums_of(name)])
+    log.table.put(name, content)
 
 
 def has_checkpoint(log: CommitLog, version: int) -> bool:
     """Whether there is one to rely on. What Arrow wrote is ours, and was durable before it had its name; any other is
     read to its end and synced."""
-    path = log.checkpoint_file(version)
+    name = log.checkpoint_file(version)
     try:
-        if str(pq.read_metadata(path).created_by).startswith("parquet-cpp-arrow"):
-            return True
+        with log.table.open(name) as file:
+            if str(pq.read_metadata(file).created_by).startswith("parquet-cpp-arrow"):
+                return True
     except (OSError, pa.ArrowException):
         return False
-    if not is_whole(path):
+    if not is_whole(log.table, name):
         return False
-    sync(path)
-    sync(log.folder)
+    log.table.sync([name])
     return True
 
 
 def point_to(log: CommitLog, version: int) -> None:
     """Let readers begin at the checkpoint of a version, unless they begin at a later one. It must be durable."""
-    hint = log.folder / LAST_CHECKPOINT
     if _pointed_to(log) >= version:
         return
-    file = log.checkpoint_file(version)
-    actions = pq.read_metadata(file).num_rows
-    draft = log.folder / f".{LAST_CHECKPOINT}.{uuid.uuid4()}.tmp"
-    with draft.open("w", encoding="utf-8") as out:
-        json.dump({"version": version, "size": actions, "sizeInBytes": file.stat().st_size}, out)
-        out.flush()
-        os.fsync(out.fileno())
-    checksums_of(hint).unlink(missing_ok=True)
-    draft.rename(hint)
-    sync(log.folder)
+    with log.table.open(log.checkpoint_file(version)) as file:
+        hint = {"version": version, "size": pq.read_metadata(file).num_rows, "sizeInBytes": file.size()}
+    _replace(log, LAST_CHECKPOINT, json.dumps(hint).encode())
     failpoint("delta.checkpoint.hint")
 
 
 def _pointed_to(log: CommitLog) -> int:
     try:
-        return int(json.loads((log.folder / LAST_CHECKPOINT).read_bytes())["version"])
+        return int(json.loads(log.table.get(LAST_CHECKPOINT))["version"])
     except (OSError, ValueError, KeyError, TypeError):
         return -1
 
@@ -172,7 +157,8 @@ def _actions(log: CommitLog, contents: Contents) -> Iterator[tuple[str, Action]]
     live = {file for add in contents.files.values() for file in files_of(log.table, add)}
     for add in contents.files.values():
         yield "add", {**add, "dataChange": False}
-    tombstones = {id(action): action for file, action in contents.removed.items() if file not in live and file.exists()}
+    gone = {name: action for name, action in contents.removed.items() if name not in live}
+    tombstones = {id(action): action for name, action in gone.items() if log.table.look(name) is not None}
     for action in tombstones.values():
         yield "remove", {**action, "dataChange": False}
 

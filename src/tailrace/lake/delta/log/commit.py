@@ -1,23 +1,19 @@
 """A commit: one new file in the table's log, there as a whole or not at all.
 
-Delta's protocol asks of a writer that its file appear at once and that it never replace another's: a hard link does
-both. Whoever comes second sees that the number is taken. So a commit of ours stands on exactly the version before it;
-nothing that another writer did in between can be overlooked, whatever kind of change it was.
+Delta's protocol asks of a writer that its file appear at once and that it never replace another's (`put_new`). Whoever
+comes second sees that the number is taken. So a commit of ours stands on exactly the version before it; nothing that
+another writer did in between can be overlooked, whatever kind of change it was.
 """
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version as version_of
-from pathlib import Path
 from typing import Any
 
-from tailrace.failpoint import failpoint
-from tailrace.files import sync
 from tailrace.lake.delta.json_text import text_of
 from tailrace.lake.delta.log.versions import CommitLog
 from tailrace.lake.door import ConflictError
@@ -38,27 +34,20 @@ class Origin:
 
 def commit(log: CommitLog, version: int, actions: Sequence[Action], origin: Origin) -> None:
     """Make `version` of these actions, durably. `ConflictError` when another writer has made it."""
-    log.folder.mkdir(parents=True, exist_ok=True)
-    draft = log.folder / f".{version:020d}.{uuid.uuid4()}.tmp"
+    name = log.commit_file(version)
+    content = "".join(f"{text_of(action)}\n" for action in (_info(version, origin), *actions)).encode()
+    if not log.table.put_new(name, content) and not _is_there(log, name, content):
+        raise ConflictError(f"{log.table.address}: another writer made version {version}")
+    # The names of the rows and vectors that it brings.
+    log.table.sync([])
+
+
+def _is_there(log: CommitLog, name: str, content: bytes) -> bool:
+    """Whether the commit under this name is our own, after an answer that was lost: no other has our `txnId`."""
     try:
-        with draft.open("w", encoding="utf-8") as file:
-            for action in (_info(version, origin), *actions):
-                file.write(text_of(action) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        failpoint("delta.draft")
-        os.link(draft, log.commit_file(version))
-        failpoint("delta.link")
-    except FileExistsError:
-        raise ConflictError(f"{log.table}: another writer made version {version}") from None
-    finally:
-        draft.unlink(missing_ok=True)
-    _sync_all([log.folder, log.table])
-
-
-def _sync_all(folders: Iterable[Path]) -> None:
-    for folder in folders:
-        sync(folder)
+        return log.table.get(name) == content
+    except FileNotFoundError:
+        return False
 
 
 def _info(version: int, origin: Origin) -> Action:

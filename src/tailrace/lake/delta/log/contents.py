@@ -11,23 +11,24 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailrace.errors import DefiniteError
+from tailrace.lake.delta.file_names import name_of
 from tailrace.lake.delta.json_text import text_of
-from tailrace.lake.delta.log.versions import CommitLog
+from tailrace.lake.delta.log.versions import FOLDER, CommitLog
 from tailrace.lake.delta.metadata import Metadata
-from tailrace.lake.delta.rows.deletion_vectors import files_of, located, vector_name
+from tailrace.lake.delta.rows.deletion_vectors import files_of, vector_name
 from tailrace.lake.stamp import Stamp
+from tailrace.storage.door import Storage
 
 logger = logging.getLogger(__name__)
 
 Action = Mapping[str, Any]
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+_CHECKPOINT = re.compile(rf"{FOLDER}/(\d{{20}})\.checkpoint(?:\.(\d{{10}})\.(\d{{10}}))?\.parquet")
 _KINDS = ("protocol", "metaData", "add", "remove", "txn", "domainMetadata")
 MERGE_FILES = "MERGE FILES"
 FOLLOW = "FOLLOW"
@@ -51,7 +52,7 @@ class Contents:
     """The `add` action of each file, by its path there."""
     foreign: str | None = None
     """What another writer did to the table's rows since our last version, if anything."""
-    removed: Mapping[Path, Action] = field(default_factory=dict, repr=False)
+    removed: Mapping[str, Action] = field(default_factory=dict, repr=False)
     """The last `remove` action that names a file, of rows or of deletion vectors; other actions may still name it. What
     is gone from the disk may be left out."""
     others: Mapping[tuple[str, str], Action] = field(default_factory=dict, repr=False)
@@ -86,31 +87,31 @@ def read_contents(log: CommitLog, known: Contents | None = None, at: int | None 
 
 def _start(log: CommitLog, newest: int) -> Contents | None:
     """The newest checkpoint's; None if the commits go back to the first version."""
-    for version, paths in sorted(_whole_checkpoints(log).items(), reverse=True):
+    for version, names in sorted(_whole_checkpoints(log).items(), reverse=True):
         if version > newest:
             continue
         playback = _Playback(log.table, None)
         try:
-            playback.take([action for path in paths for action in _checkpointed(path)], version)
+            playback.take([action for name in names for action in _checkpointed(log.table, name)], version)
         except (pa.ArrowException, OSError):
             # Damaged, or just deleted. An older one may do.
-            logger.warning("checkpoint passed over", extra={"table": str(log.table), "version": version})
+            logger.warning("checkpoint passed over", extra={"table": log.table.address, "version": version})
             continue
         playback.foreign = _foreign_before(log, version)
         return playback.contents(version)
     return None
 
 
-def _whole_checkpoints(log: CommitLog) -> dict[int, list[Path]]:
+def _whole_checkpoints(log: CommitLog) -> dict[int, list[str]]:
     """The files of each checkpoint of which all are there."""
-    parts: dict[int, list[Path]] = {}
+    parts: dict[int, list[str]] = {}
     totals: dict[int, int] = {}
     for name in log.names():
         found = _CHECKPOINT.fullmatch(name)
         if found is not None:
-            parts.setdefault(int(found[1]), []).append(log.folder / name)
+            parts.setdefault(int(found[1]), []).append(name)
             totals[int(found[1])] = int(found[3] or 1)
-    return {version: paths for version, paths in parts.items() if len(paths) >= totals[version]}
+    return {version: names for version, names in parts.items() if len(names) >= totals[version]}
 
 
 def _foreign_before(log: CommitLog, version: int) -> str | None:
@@ -137,9 +138,9 @@ def _writer(actions: Sequence[Action], version: int) -> tuple[bool, str | None]:
     return False, f"its version {version} is another writer's {info.get('operation')}"
 
 
-def _checkpointed(path: Path) -> Iterable[Action]:
+def _checkpointed(table: Storage, name: str) -> Iterable[Action]:
     """The actions of one file of a checkpoint. Structs there name every field; one without a value counts as absent."""
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with table.open(name) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
         kinds = [kind for kind in _KINDS if kind in file.schema_arrow.names]
         for batch in file.iter_batches(columns=kinds):
             for kind in kinds:
@@ -161,7 +162,7 @@ def _plain(action: Action) -> Action:
 class _Playback:
     """Takes commits one after another."""
 
-    def __init__(self, table: Path, known: Contents | None) -> None:
+    def __init__(self, table: Storage, known: Contents | None) -> None:
         self._table = table
         self._protocol = known.protocol if known else None
         self._metadata = known.metadata if known else None
@@ -191,7 +192,8 @@ class _Playback:
         """With the number of rows, which another writer may have left out."""
         if add.get("stats"):
             return add
-        rows = pq.read_metadata(located(self._table, add["path"])).num_rows
+        with self._table.open(name_of(self._table, add["path"])) as file:
+            rows = pq.read_metadata(file).num_rows
         return {**add, "stats": text_of({"numRecords": rows})}
 
     def _remove(self, removed: Action) -> None:

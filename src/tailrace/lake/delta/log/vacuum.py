@@ -16,23 +16,21 @@ import re
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from tailrace.failpoint import failpoint
+from tailrace.lake.delta.file_names import files_in, last_part, name_of, with_checksums
 from tailrace.lake.delta.log.checkpoint import COMMITS_MAX, checkpoint, has_checkpoint, point_to
 from tailrace.lake.delta.log.contents import Contents, read_contents
-from tailrace.lake.delta.log.versions import CommitLog, checksums_of, number_of
-from tailrace.lake.delta.rows.deletion_vectors import files_of, located, vector_of
+from tailrace.lake.delta.log.versions import CommitLog, number_of
+from tailrace.lake.delta.rows.deletion_vectors import files_of, vector_of
 from tailrace.lake.delta.rows.locator import INDEX_FOLDER
 from tailrace.lake.door import Pruned, Wanted
+from tailrace.lake.key_index import SavedIndex, saved_indexes
+from tailrace.storage.door import Storage, StoredFile
 
-_ROWS_OR_VECTORS = re.compile(r"[^._].*\.parquet|deletion_vector_.*\.bin")
-_RANDOM_FOLDER = re.compile(r"[A-Za-z0-9]{2}")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(week|day|hour|minute|second|millisecond|microsecond)s?")
 _SECONDS = {
     "week": 604800.0,
@@ -55,14 +53,14 @@ class _Plan:
     """The first commit of the rest, which is dense: a checkpoint is there, or will be."""
     commits: tuple[int, ...]
     """Commits that go."""
-    files: tuple[Path, ...]
+    files: tuple[str, ...]
     """What goes of the table's files."""
     is_settled: bool
 
 
 def prune(log: CommitLog, contents: Contents, wanted: Wanted) -> tuple[Pruned, Contents]:
     """Delete, and say what; with the contents that know of no deleted file."""
-    before = _files_in(log.table)
+    before = files_in(log.table)
     if contents.foreign is not None:
         # The commits say who changed the table; it is about to be copied again.
         return Pruned(len(before), is_settled=True), contents
@@ -72,19 +70,18 @@ def prune(log: CommitLog, contents: Contents, wanted: Wanted) -> tuple[Pruned, C
         return _counted(log, plan, before, indexes), contents
     _keep(log, contents, plan)
     result = _counted(log, plan, before, indexes)
-    _delete([*plan.files, *indexes])
-    for folder in {path.parent for path in plan.files} - {log.table}:
-        with suppress(OSError):
-            # Only where nothing is left in it.
-            folder.rmdir()
+    _delete(log.table, plan.files)
+    for index in indexes:
+        index.delete()
     failpoint("delta.prune.files")
     _delete_commits(log, plan, wanted)
     gone = set(plan.files)
-    left = {file: action for file, action in contents.removed.items() if file not in gone and file.exists()}
+    kept = {name: action for name, action in contents.removed.items() if name not in gone}
+    left = {name: action for name, action in kept.items() if log.table.look(name) is not None}
     return result, replace(contents, removed=left)
 
 
-def _plan(log: CommitLog, contents: Contents, wanted: Wanted, present: dict[Path, Any]) -> _Plan:
+def _plan(log: CommitLog, contents: Contents, wanted: Wanted, present: dict[str, StoredFile]) -> _Plan:
     versions, checkpoints = _dense_end(log.versions(), contents.version), log.checkpoints()
     commits_until = min(wanted.until, _own_limit(contents, "delta.logRetentionDuration"))
     floor, is_quiet = _first_after(log, versions, commits_until)
@@ -107,8 +104,14 @@ def _dense_end(versions: list[int], newest: int) -> list[int]:
 
 def _first_after(log: CommitLog, versions: list[int], until: float) -> tuple[int, bool]:
     """The first version that was made after a time; the newest one where none was, which is told."""
-    number = bisect_right(versions, until, key=lambda version: log.commit_file(version).stat().st_mtime)
+    number = bisect_right(versions, until, key=lambda version: _changed(log.table, log.commit_file(version)))
     return versions[min(number, len(versions) - 1)], number == len(versions)
+
+
+def _changed(table: Storage, name: str) -> float:
+    """When a file was written, in seconds since 1970; for one that is gone, at no time that is asked about."""
+    found = table.look(name)
+    return found.changed_ns / 1e9 if found else float("inf")
 
 
 def _own_limit(contents: Contents, name: str) -> float:
@@ -122,44 +125,45 @@ def _own_limit(contents: Contents, name: str) -> float:
 
 
 def _dead(
-    log: CommitLog, contents: Contents, wanted: Wanted, past: Iterable[int], present: dict[Path, Any]
-) -> Iterator[Path]:
+    log: CommitLog, contents: Contents, wanted: Wanted, past: Iterable[int], present: dict[str, StoredFile]
+) -> Iterator[str]:
     """Files that no kept version has. One that was removed since `until` is part of a younger version; one that no
     action names may be about to become part of one."""
     live = {file for add in contents.files.values() for file in files_of(log.table, add)}
     until = min(wanted.until, _own_limit(contents, "delta.deletedFileRetentionDuration"))
     candidates = set()
-    for file, found in present.items():
-        action = contents.removed.get(file)
-        went, limit = (action.get("deletionTimestamp") or 0) / 1000 if action else found.st_mtime, until
+    for name, found in present.items():
+        action = contents.removed.get(name)
+        went, limit = (action.get("deletionTimestamp") or 0) / 1000 if action else found.changed_ns / 1e9, until
         if action is None:
             limit = min(until, wanted.strangers_until)
-        if file not in live and went <= limit:
-            candidates.add(file)
+        if name not in live and went <= limit:
+            candidates.add(name)
     for version in past if candidates else ():
         candidates -= _named(log, version)
     yield from candidates
 
 
-def _named(log: CommitLog, version: int) -> set[Path]:
+def _named(log: CommitLog, version: int) -> set[str]:
     """The files of an old version. Only the columns that say so are read."""
-    path = log.checkpoint_file(version)
-    if not path.exists():
+    name = log.checkpoint_file(version)
+    if log.table.look(name) is None:
         found = read_contents(log, at=version)
         return {file for add in found.files.values() for file in files_of(log.table, add)} if found else set()
     vector = "add.deletionVector"
     columns = ["add.path", f"{vector}.storageType", f"{vector}.pathOrInlineDv"]
-    adds = pq.ParquetFile(path).read(columns=columns).column("add").combine_chunks()
+    with log.table.open(name) as file:
+        adds = pq.ParquetFile(file).read(columns=columns).column("add").combine_chunks()
     vectors = adds.field("deletionVector")
     # Many files of rows have their vectors in one file.
     kinds = {*zip(vectors.field("storageType").to_pylist(), vectors.field("pathOrInlineDv").to_pylist(), strict=True)}
     named = [_vector_file(log.table, kind, text) for kind, text in kinds if kind is not None]
-    return {*(located(log.table, text) for text in adds.field("path").drop_null().to_pylist()), *filter(None, named)}
+    return {*(name_of(log.table, text) for text in adds.field("path").drop_null().to_pylist()), *filter(None, named)}
 
 
-def _vector_file(table: Path, kind: str, text: str) -> Path | None:
+def _vector_file(table: Storage, kind: str, text: str) -> str | None:
     found = vector_of(table, {"deletionVector": {"storageType": kind, "pathOrInlineDv": text, "sizeInBytes": 0}})
-    return found.path if found else None
+    return found.name if found else None
 
 
 def _keep(log: CommitLog, contents: Contents, plan: _Plan) -> None:
@@ -176,45 +180,34 @@ def _keep(log: CommitLog, contents: Contents, plan: _Plan) -> None:
 
 def _delete_commits(log: CommitLog, plan: _Plan, wanted: Wanted) -> None:
     """With everything that belongs to them, and what commits that were never made have left."""
-    for name in sorted(log.names()):
-        number, path = number_of(name), log.folder / name
+    for name in log.names():
+        number = number_of(name)
         if name.endswith(".tmp"):
-            if path.stat().st_mtime < wanted.strangers_until:
-                path.unlink(missing_ok=True)
+            if _changed(log.table, name) < wanted.strangers_until:
+                log.table.delete([name])
         elif number is not None and number < plan.begin and number not in plan.past:
-            _delete([path])
-            if path.suffix == ".json":
+            _delete(log.table, [name])
+            if name.endswith(".json"):
                 failpoint("delta.prune.commit")
 
 
-def _delete(paths: Iterable[Path]) -> None:
-    for path in paths:
-        # First: a file that is given this name later must not be judged by them.
-        checksums_of(path).unlink(missing_ok=True)
-        path.unlink(missing_ok=True)
+def _delete(table: Storage, names: Iterable[str]) -> None:
+    # Checksums go first: a file that is given this name later must not be judged by them.
+    table.delete(reversed([*with_checksums(names)]))
 
 
-def _files_in(table: Path) -> dict[Path, Any]:
-    """Ours lie in the table's folder, those that Delta writes itself in folders of two letters there."""
-    folders = [table, *(path for path in table.iterdir() if _RANDOM_FOLDER.fullmatch(path.name) and path.is_dir())]
-    found = (path for folder in folders for path in folder.iterdir() if _ROWS_OR_VECTORS.fullmatch(path.name))
-    return {path: path.stat() for path in found}
-
-
-def _dead_indexes(table: Path, contents: Contents, wanted: Wanted) -> list[Path]:
+def _dead_indexes(table: Storage, contents: Contents, wanted: Wanted) -> list[SavedIndex]:
     """Key indexes of files that the newest version does not have, and unfinished ones."""
-    live = {Path(add["path"]).name for add in contents.files.values()}
-    folder = table / INDEX_FOLDER
-    found = []
-    for path in folder.iterdir() if folder.is_dir() else ():
-        is_draft = path.suffix == ".new"
-        if path.stat().st_mtime < wanted.strangers_until if is_draft else path.stem not in live:
-            found.append(path)
-    return found
+    live = {last_part(add["path"]) for add in contents.files.values()}
+    return [
+        index
+        for index in saved_indexes(table.cache / INDEX_FOLDER)
+        if (index.changed < wanted.strangers_until if index.rows_file is None else index.rows_file not in live)
+    ]
 
 
-def _counted(log: CommitLog, plan: _Plan, before: dict[Path, Any], indexes: list[Path]) -> Pruned:
-    commits = [log.commit_file(number) for number in plan.commits]
-    freed = sum(before[path].st_size for path in plan.files)
-    freed += sum(path.stat().st_size for path in (*indexes, *commits) if path.exists())
+def _counted(log: CommitLog, plan: _Plan, before: dict[str, StoredFile], indexes: list[SavedIndex]) -> Pruned:
+    commits = [log.table.look(log.commit_file(number)) for number in plan.commits]
+    freed = sum(before[name].bytes for name in plan.files) + sum(index.bytes for index in indexes)
+    freed += sum(found.bytes for found in commits if found)
     return Pruned(len(before), len(plan.files), freed, len(commits), plan.is_settled)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from tailrace.model.change import UNCHANGED
 from tailrace.model.exact import exact_of, filled, with_exact
 from tailrace.model.lake_types import is_limited
 from tailrace.model.nested import replaced
+from tailrace.storage.door import Storage
 
 FILLED_BYTES_MAX = 64 << 20
 """Of old values for each part; to read, fill in and write so much takes about seven times as much memory."""
@@ -29,7 +29,8 @@ FILLED_BYTES_MAX = 64 << 20
 class OldRows:
     """Where the old row of each state lies: the number of its file, and its position there; -1 where it has none."""
 
-    paths: Sequence[Path]
+    table: Storage
+    names: Sequence[str]
     files: np.ndarray
     positions: np.ndarray
 
@@ -57,7 +58,7 @@ class OldRows:
         for number in np.unique(self.files[rows]).tolist():
             of_file = rows[self.files[rows] == number]
             of_file = of_file[np.argsort(self.positions[of_file], kind="stable")]
-            for which, found in read_at(self.paths[number], wanted, self.positions[of_file]):
+            for which, found in read_at(self.table, self.names[number], wanted, self.positions[of_file]):
                 yield of_file[which], found
 
 

@@ -9,21 +9,20 @@ A file of rows names its vector in its `add` action: the file as Z85 letters of 
 from __future__ import annotations
 
 import base64
-import os
 import struct
 import uuid
 import zlib
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 from pyroaring import BitMap64
 
+from tailrace.lake.delta.file_names import name_of
 from tailrace.lake.delta.rows._damage import damaged, noticed
+from tailrace.storage.door import Storage
 
 _FORMAT = b"\x01"
 _MAGIC = 1681511377
@@ -42,30 +41,26 @@ Action = Mapping[str, Any]
 class Vector:
     """Where a deletion vector lies. One file may hold several."""
 
-    path: Path
+    name: str
+    """Of the file."""
     offset: int
     bytes: int
 
 
-def located(table: Path, text: str) -> Path:
-    """Paths in actions are URLs, relative to the table's folder unless they begin at the root."""
-    return table / unquote(urlsplit(text).path)
-
-
-def vector_of(table: Path, add: Action) -> Vector | None:
+def vector_of(table: Storage, add: Action) -> Vector | None:
     """None without one, and for one that is in the commit itself."""
     found = add.get("deletionVector")
     if not found or found["storageType"] == "i":
         return None
     text = found["pathOrInlineDv"]
-    path = located(table, text) if found["storageType"] == "p" else table / _file_name(text)
-    return Vector(path, int(found.get("offset") or 0), int(found["sizeInBytes"]))
+    name = name_of(table, text) if found["storageType"] == "p" else _file_name(text)
+    return Vector(name, int(found.get("offset") or 0), int(found["sizeInBytes"]))
 
 
-def files_of(table: Path, action: Action) -> list[Path]:
+def files_of(table: Storage, action: Action) -> list[str]:
     """The files that an `add` or `remove` action names: of rows, and of deletion vectors."""
     vector = vector_of(table, action)
-    return [located(table, action["path"]), *([vector.path] if vector else [])]
+    return [name_of(table, action["path"]), *([vector.name] if vector else [])]
 
 
 def vector_name(action: Action) -> tuple[str, str, int] | None:
@@ -78,7 +73,7 @@ def _file_name(text: str) -> str:
     """A folder, if any, and 20 letters of Z85 that are a UUID."""
     folder, encoded = text[:-_ENCODED_UUID_LETTERS], text[-_ENCODED_UUID_LETTERS:]
     name = uuid.UUID(bytes=base64.b85decode(encoded.translate(_TO_B85)))
-    return str(Path(folder, f"deletion_vector_{name}.bin"))
+    return f"{folder.rstrip('/')}/deletion_vector_{name}.bin" if folder else f"deletion_vector_{name}.bin"
 
 
 def vector_at(positions: np.ndarray) -> BitMap64:
@@ -90,7 +85,7 @@ def positions_in(vector: BitMap64) -> np.ndarray:
     return np.array(vector.to_array(), np.uint64).astype(np.int64)
 
 
-def read_vector(table: Path, add: Action) -> BitMap64:
+def read_vector(table: Storage, add: Action) -> BitMap64:
     """The positions of a file's deleted rows."""
     if not add.get("deletionVector"):
         return BitMap64()
@@ -98,18 +93,16 @@ def read_vector(table: Path, add: Action) -> BitMap64:
     if vector is None:
         content = base64.b85decode(add["deletionVector"]["pathOrInlineDv"].translate(_TO_B85))
     else:
-        with noticed(vector.path):
-            content = framed(vector)
+        with noticed(vector.name):
+            content = framed(table, vector)
     if struct.unpack("<i", content[:4].ljust(4)) != (_MAGIC,):
-        raise damaged(table / add["path"], "has a damaged deletion vector")
+        raise damaged(add["path"], "has a damaged deletion vector")
     return BitMap64.deserialize(content[4:])
 
 
-def framed(vector: Vector) -> bytes:
+def framed(table: Storage, vector: Vector) -> bytes:
     """What a file has in its frame; nothing where its length or its checksum says something else."""
-    with vector.path.open("rb") as file:
-        file.seek(vector.offset)
-        frame = file.read(vector.bytes + _FRAME_BYTES)
+    (frame,) = table.get_ranges(vector.name, [(vector.offset, vector.offset + vector.bytes + _FRAME_BYTES)])
     if len(frame) != vector.bytes + _FRAME_BYTES:
         return b""
     length, checksum = struct.unpack(">i", frame[:4]), struct.unpack(">I", frame[-4:])
@@ -117,8 +110,8 @@ def framed(vector: Vector) -> bytes:
     return content if (length, checksum) == ((vector.bytes,), (zlib.crc32(content),)) else b""
 
 
-def write_vectors(table: Path, vectors: Sequence[BitMap64]) -> list[Action]:
-    """Write vectors to one new file, durably. Returns how actions name each."""
+def write_vectors(table: Storage, vectors: Sequence[BitMap64]) -> list[Action]:
+    """Write vectors to one new file, whose content is durable. Returns how actions name each."""
     name = uuid.uuid4()
     content = bytearray(_FORMAT)
     named: list[Action] = []
@@ -134,8 +127,6 @@ def write_vectors(table: Path, vectors: Sequence[BitMap64]) -> list[Action]:
             }
         )
         content += struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
-    with (table / f"deletion_vector_{name}.bin").open("wb") as file:
+    with table.create(f"deletion_vector_{name}.bin") as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
     return named

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +22,14 @@ from tailrace.model.change import COUNT
 from tailrace.model.exact import exact_of, with_exact
 from tailrace.model.row import repeated
 from tailrace.model.table import TableSchema
+from tailrace.storage.door import Storage
 
 
 @dataclass(frozen=True)
 class CountsWriter:
     """Writes counts over a base; over nothing where `files` is None."""
 
-    table: Path
+    table: Storage
     fields: tuple[Field, ...]
     exact: Field
     schema: TableSchema

@@ -1,7 +1,7 @@
 """Where keys lie in a Delta table: in which file, at which position.
 
 Files are passed over by the bounds of the first key column; in each that is left, the keys are looked up in the file's
-index. The index of a large file is kept on disk, in the table's folder, so that a few keys cost a few pages of it and
+index. The index of a large file is kept in the table's local cache, so that a few keys cost a few pages of it and
 not the whole key column. It is derived: whatever happens to it, it is made again. Rows of a table without a key are
 their own keys: their index is over all columns.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -26,12 +25,14 @@ import pyarrow.compute as pc
 import xxhash
 
 from tailrace.failpoint import failpoint
+from tailrace.lake.delta.file_names import last_part, name_of
 from tailrace.lake.delta.metadata import Field
-from tailrace.lake.delta.rows._damage import noticed
-from tailrace.lake.delta.rows.deletion_vectors import located, positions_in, read_vector
+from tailrace.lake.delta.rows._damage import damaged
+from tailrace.lake.delta.rows.deletion_vectors import positions_in, read_vector
 from tailrace.lake.delta.rows.row_files import read_batches, read_columns
-from tailrace.lake.key_index import KeyIndex
+from tailrace.lake.key_index import KeyIndex, identity_of
 from tailrace.model.codes import KeyCodes, key_codes
+from tailrace.storage.door import Storage
 
 INDEX_FOLDER = "_tailrace_keys"
 """Readers and VACUUM pass over folders that begin so."""
@@ -107,7 +108,7 @@ class Locator:
     """Finds keys in the files of one version. Any thread, any process."""
 
     def __init__(
-        self, table: Path, key: Sequence[Field], *, whole_rows: bool = False, exact: Field | None = None
+        self, table: Storage, key: Sequence[Field], *, whole_rows: bool = False, exact: Field | None = None
     ) -> None:
         self._table = table
         self._key = tuple(key)
@@ -146,20 +147,22 @@ class Locator:
         return which, positions
 
     def _index(self, add: Action) -> KeyIndex:
-        return _REMEMBERED.get((str(located(self._table, add["path"])), self._key_name()), partial(self._load, add))
+        file = f"{self._table.address}/{name_of(self._table, add['path'])}"
+        return _REMEMBERED.get((file, self._key_name()), partial(self._load, add))
 
     def _load(self, add: Action) -> KeyIndex:
-        path = located(self._table, add["path"])
+        name = name_of(self._table, add["path"])
         if json.loads(add["stats"])["numRecords"] < SAVED_ROWS_MIN:
-            return self._made(path)
-        with noticed(path):
-            rows_file = _identity(path)
-        saved = self._table / INDEX_FOLDER / f"{path.name}.{self._key_name()}"
+            return self._made(name)
+        found = self._table.look(name)
+        if found is None:
+            raise damaged(name, "is gone")
+        rows_file = f"{found.bytes} {found.changed_ns}"
+        saved = self._table.cache / INDEX_FOLDER / f"{last_part(name)}.{self._key_name()}"
         index = self._saved(saved, rows_file)
         if index is None:
-            index = self._made(path)
+            index = self._made(name)
             with suppress(OSError):
-                os.makedirs(saved.parent, exist_ok=True)
                 index.save(saved, rows_file)
                 failpoint("delta.index")
                 index = self._saved(saved, rows_file) or index
@@ -167,23 +170,22 @@ class Locator:
 
     def _saved(self, path: Path, rows_file: str) -> KeyIndex | None:
         """One that was saved. It is read to its end once, not each time that it comes back into memory."""
-        try:
-            identity = _identity(path)
-        except FileNotFoundError:
+        identity = identity_of(path)
+        if identity is None:
             return None
         index = KeyIndex.load(path, rows_file, is_checked=_REMEMBERED.is_checked(path, identity))
         if index is not None:
             _REMEMBERED.note_checked(path, identity)
         return index
 
-    def _made(self, path: Path) -> KeyIndex:
+    def _made(self, name: str) -> KeyIndex:
         if not self.whole_rows:
-            return KeyIndex.of(read_columns(path, self._key))
+            return KeyIndex.of(read_columns(self._table, name, self._key))
         # All columns of a file at once would be too much.
         fields, count = [*self._key, *([self.exact] if self.exact else [])], len(self._key)
         parts = [
             key_codes(batch.columns[:count], whole_rows=True, exact=batch.columns[count] if self.exact else None)
-            for batch in read_batches(path, fields, np.empty(0, np.int64))
+            for batch in read_batches(self._table, name, fields, np.empty(0, np.int64))
         ]
         return KeyIndex.of_codes(KeyCodes.joined(parts))
 
@@ -220,12 +222,6 @@ class _Bounds:
         if isinstance(self._lowest, datetime.date):
             low, high = datetime.date.fromisoformat(low), datetime.date.fromisoformat(high)
         return None if self._highest < low or self._lowest > high else slice(None)
-
-
-def _identity(path: Path) -> str:
-    """Tells a file from one that is put in its place."""
-    found = path.stat()
-    return f"{found.st_size} {found.st_mtime_ns}"
 
 
 def _limits(add: Action, field: Field) -> tuple[Any, Any]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.errors import ResyncError
+from tailrace.lake.delta.file_names import name_of
 from tailrace.lake.delta.metadata import Field
 from tailrace.lake.delta.rows._unsent_columns import OldRows
-from tailrace.lake.delta.rows.deletion_vectors import located, vector_at
+from tailrace.lake.delta.rows.deletion_vectors import vector_at
 from tailrace.lake.delta.rows.locator import Locator, Places
 from tailrace.lake.delta.rows.row_files import write_rows
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
 from tailrace.model.exact import EXACT, exact_of, with_exact
 from tailrace.model.table import TableSchema
+from tailrace.storage.door import Storage
 
 SHOWN_KEYS = 3
 SHOWN_LETTERS_MAX = 40
@@ -53,7 +54,7 @@ class Part:
 class RowsWriter:
     """Writes rows as they come. From the first one on that needs the column `exact`, into another file."""
 
-    table: Path
+    table: Storage
     fields: tuple[Field, ...]
     exact: Field
 
@@ -82,7 +83,7 @@ class RowsWriter:
 class StatesWriter:
     """Writes states over a base; over nothing where `files` is None."""
 
-    table: Path
+    table: Storage
     fields: tuple[Field, ...]
     exact: Field
     schema: TableSchema
@@ -142,8 +143,8 @@ class StatesWriter:
             rows = np.flatnonzero(moved)[from_old.which]
             files[rows], positions[rows] = from_old.file, from_old.position
         assert self.files is not None
-        paths = [located(self.table, each["path"]) for each in self.files]
-        yield from OldRows(paths, files, positions).filled(states, partial, self.fields, self.exact)
+        names = [name_of(self.table, add["path"]) for add in self.files]
+        yield from OldRows(self.table, names, files, positions).filled(states, partial, self.fields, self.exact)
 
     def _write_all(self, complete: Iterable[pa.Table]) -> list[Part]:
         written: list[Part] = []
@@ -151,8 +152,7 @@ class StatesWriter:
             for states in complete:
                 written.append(self._write(states))
         except BaseException:
-            for add in (add for part in written for add in part.added):
-                located(self.table, add["path"]).unlink(missing_ok=True)
+            self.table.delete(name_of(self.table, add["path"]) for part in written for add in part.added)
             raise
         return written
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import os
+import itertools
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from tailrace.lake.delta.metadata import Field
 from tailrace.lake.delta.rows._damage import noticed
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.nested import is_nested
+from tailrace.storage.door import Storage
 
 ROW_GROUP_ROWS = 256 << 10
 ROW_GROUP_BYTES = 64 << 20
@@ -40,42 +40,46 @@ _EPOCH_DAYS = _EPOCH.toordinal()
 Action = Mapping[str, Any]
 
 
-def write_rows(table: Path, batches: Iterable[pa.RecordBatch], fields: Sequence[Field]) -> Action | None:
-    """One new file, durable when this returns, as its `add` action; None without rows.
+def write_rows(table: Storage, batches: Iterable[pa.RecordBatch], fields: Sequence[Field]) -> Action | None:
+    """One new file, its content durable when this returns, as its `add` action; None without rows.
 
     Batches have the fields' own names; columns that they lack are null.
     """
-    schema = pa.schema([field.arrow for field in fields])
+    coming = _collected(batches)
+    first = next(coming, None)
+    if first is None:
+        return None
     name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-    path = table / name
+    with table.create(name) as sink:
+        written = _write(sink, itertools.chain([first], coming), fields)
+        size = sink.tell()
+    return {
+        "path": name,
+        "partitionValues": {},
+        "size": size,
+        "modificationTime": time.time_ns() // 1_000_000,
+        "dataChange": True,
+        "stats": text_of(statistics(written, fields)),
+    }
+
+
+def _write(sink: pa.NativeFile, parts: Iterable[pa.Table], fields: Sequence[Field]) -> Any:
+    """Returns what Parquet says of the whole file."""
+    schema = pa.schema([field.arrow for field in fields])
     collected: list[Any] = []
     writer = None
     try:
-        for rows in _collected(batches):
-            if writer is None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                writer = _writer(path, schema, collected, _repeating(rows, fields))
+        for rows in parts:
+            writer = writer or _writer(sink, schema, collected, _repeating(rows, fields))
             writer.write_table(physical(rows, fields, schema), row_group_size=_group_rows(rows))
-        if writer is None:
-            return None
-        writer.close()
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
     except BaseException:
         if writer is not None:
             with suppress(Exception):
                 writer.close()
-        # Of a disk that is full, it would keep what there was left.
-        path.unlink(missing_ok=True)
         raise
-    return {
-        "path": name,
-        "partitionValues": {},
-        "size": path.stat().st_size,
-        "modificationTime": time.time_ns() // 1_000_000,
-        "dataChange": True,
-        "stats": text_of(statistics(collected[0], fields)),
-    }
+    assert writer is not None
+    writer.close()
+    return collected[0]
 
 
 def _collected(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -102,9 +106,9 @@ def _group_rows(rows: pa.Table) -> int:
     return max(1, min(ROW_GROUP_ROWS, fitting))
 
 
-def _writer(path: Path, schema: pa.Schema, collected: list[Any], repeating: Sequence[str]) -> Any:
+def _writer(sink: pa.NativeFile, schema: pa.Schema, collected: list[Any], repeating: Sequence[str]) -> Any:
     return pq.ParquetWriter(
-        path,
+        sink,
         schema,
         compression="snappy",
         use_dictionary=list(repeating),
@@ -207,16 +211,18 @@ def _short(text: str, *, is_high: bool) -> str:
     return text[:letters] + _LAST_LETTER
 
 
-def read_columns(path: Path, fields: Sequence[Field]) -> list[pa.Array]:
+def read_columns(table: Storage, name: str, fields: Sequence[Field]) -> list[pa.Array]:
     """Whole columns of a file; a column that it does not have is null."""
-    with _opened(path) as file:
+    with _opened(table, name) as file:
         return _columns(file.read(columns=_present(file, fields)), fields)
 
 
-def read_at(path: Path, fields: Sequence[Field], positions: np.ndarray) -> Iterator[tuple[slice, pa.Table]]:
+def read_at(
+    table: Storage, name: str, fields: Sequence[Field], positions: np.ndarray
+) -> Iterator[tuple[slice, pa.Table]]:
     """Rows of a file at ascending positions, under the fields' own names: of each group of rows, which of the positions
     lie in it, and what lies there."""
-    with _opened(path) as file:
+    with _opened(table, name) as file:
         begin = 0
         for number in range(file.num_row_groups):
             end = begin + file.metadata.row_group(number).num_rows
@@ -228,9 +234,9 @@ def read_at(path: Path, fields: Sequence[Field], positions: np.ndarray) -> Itera
             begin = end
 
 
-def read_batches(path: Path, fields: Sequence[Field], without: np.ndarray) -> Iterator[pa.RecordBatch]:
+def read_batches(table: Storage, name: str, fields: Sequence[Field], without: np.ndarray) -> Iterator[pa.RecordBatch]:
     """A file's rows but for those at some positions, under the fields' own names."""
-    with _opened(path) as file:
+    with _opened(table, name) as file:
         begin = 0
         for number in range(file.num_row_groups):
             group = file.read_row_group(number, columns=_present(file, fields))
@@ -242,11 +248,11 @@ def read_batches(path: Path, fields: Sequence[Field], without: np.ndarray) -> It
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    with noticed(path):
+def _opened(table: Storage, name: str) -> Iterator[Any]:
+    with noticed(name):
         # Spark may write times in a type of 96 bits, which Arrow would read as nanoseconds: too few for year 1 or 9999.
         options = {"coerce_int96_timestamp_unit": "us", "page_checksum_verification": True}
-        with pq.ParquetFile(path, **options) as file:
+        with table.open(name) as source, pq.ParquetFile(source, **options) as file:
             yield file
 
 

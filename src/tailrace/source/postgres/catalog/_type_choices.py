@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from tailrace.model.table import TableId
-from tailrace.source.postgres.catalog._patterns import names_column
+from tailrace.source.postgres.catalog.patterns import names_column
 
 TEXT = "string"
 _WITH_TYPE = re.compile(r"(.+)=(decimal\(\d+,\d+\))", re.DOTALL)

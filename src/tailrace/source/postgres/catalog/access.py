@@ -14,7 +14,7 @@ from psycopg.rows import class_row
 
 from tailrace.model.table import TableId
 from tailrace.source.door.values import Problem
-from tailrace.source.postgres.catalog.tables import QUERIES, TableInfo, quoted
+from tailrace.source.postgres.catalog.tables import QUERIES, CatalogTable, quoted
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Rights:
     by_relation: Mapping[int, Access]
 
     @classmethod
-    def load(cls, conn: psycopg.Connection, tables: Sequence[TableInfo]) -> Rights:
+    def load(cls, conn: psycopg.Connection, tables: Sequence[CatalogTable]) -> Rights:
         """Of the connected user, on these tables and their leaf partitions."""
         oids = {relation for info in tables for _, relation in _stored(info)}
         with conn.cursor(row_factory=class_row(Access)) as cursor:
@@ -57,16 +57,16 @@ class Rights:
         (user,) = conn.execute("select current_user").fetchone() or ("",)
         return cls(user, {row.relation: row for row in rows})
 
-    def owns(self, info: TableInfo) -> bool:
+    def owns(self, info: CatalogTable) -> bool:
         found = self.by_relation.get(info.relation)
         return found is not None and found.is_owner
 
-    def missing_grants(self, info: TableInfo) -> list[str]:
+    def missing_grants(self, info: CatalogTable) -> list[str]:
         """The statements without which the table's rows cannot be read; none where they can."""
         grants = [grant for table, access in self._of(info) for grant in access.missing_grants(table, self.user)]
         return list(dict.fromkeys(grants))
 
-    def grants_by_schema(self, tables: Sequence[TableInfo]) -> list[str]:
+    def grants_by_schema(self, tables: Sequence[CatalogTable]) -> list[str]:
         """The same for many tables, in two statements a schema."""
         namespaces = {table.namespace for info in tables for table, _ in self._of(info)}
         user = sql.Identifier(self.user).as_string(None)
@@ -80,11 +80,11 @@ class Rights:
             )
         ]
 
-    def hides_rows(self, info: TableInfo) -> bool:
+    def hides_rows(self, info: CatalogTable) -> bool:
         """Whether row-level security would leave rows of the table out of a copy."""
         return any(access.hides_rows for _, access in self._of(info))
 
-    def problem(self, info: TableInfo) -> Problem | None:
+    def problem(self, info: CatalogTable) -> Problem | None:
         """Why this user cannot read all rows of the table; None where it can."""
         grants = self.missing_grants(info)
         if grants:
@@ -93,7 +93,7 @@ class Rights:
             return hidden_rows(self.user, info.table)
         return None
 
-    def _of(self, info: TableInfo) -> Iterator[tuple[TableId, Access]]:
+    def _of(self, info: CatalogTable) -> Iterator[tuple[TableId, Access]]:
         for table, relation in _stored(info):
             if relation in self.by_relation:
                 yield table, self.by_relation[relation]
@@ -113,7 +113,7 @@ def hidden_rows(user: str, table: TableId) -> Problem:
     return Problem(f"row-level security hides rows of table {table} from user {user}", fix)
 
 
-def _stored(info: TableInfo) -> list[tuple[TableId, int]]:
+def _stored(info: CatalogTable) -> list[tuple[TableId, int]]:
     """The table, and where its rows are stored if that is elsewhere."""
     parts = [(part.table, part.relation) for part in info.parts if part.relation != info.relation]
     return [(info.table, info.relation), *parts]

@@ -9,10 +9,10 @@ from dataclasses import replace
 from tailrace.errors import DefiniteError
 from tailrace.model.table import TableId
 from tailrace.source.postgres.catalog._type_choices import TEXT, chosen_type, parted
-from tailrace.source.postgres.catalog.tables import TableInfo
+from tailrace.source.postgres.catalog.tables import CatalogTable
 
 
-def as_text(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[TableInfo]:
+def as_text(infos: Sequence[CatalogTable], patterns: Sequence[str]) -> list[CatalogTable]:
     """The tables, and their columns with the lake types that are chosen for them."""
     if not patterns:
         return list(infos)
@@ -27,7 +27,7 @@ def as_text(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[TableIn
     ]
 
 
-def require_columns(infos: Sequence[TableInfo], patterns: Sequence[str], known: Collection[TableId] = ()) -> None:
+def require_columns(infos: Sequence[CatalogTable], patterns: Sequence[str], known: Collection[TableId] = ()) -> None:
     """A definite error for a pattern that names no column, or with a type that none of its columns can have. Of a table
     that is there or `known`, its column may be gone or have another type by now: no error then."""
     for choice in patterns:

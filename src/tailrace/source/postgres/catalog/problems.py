@@ -14,7 +14,7 @@ from tailrace.model.change import PREFIX
 from tailrace.model.table import TableId
 from tailrace.source.door.values import Problem, SourceTable
 from tailrace.source.postgres.catalog.access import Rights
-from tailrace.source.postgres.catalog.tables import Part, TableInfo, peeked, quoted, schema_of
+from tailrace.source.postgres.catalog.tables import CatalogPart, CatalogTable, peeked, quoted, schema_of
 from tailrace.source.postgres.server.connection import UnreadableName
 
 GENERATED_SINCE = 180000
@@ -22,12 +22,12 @@ GENERATED_SINCE = 180000
 makes updates fail where such a column would have to be sent with the old row."""
 
 
-def all_problems(tables: Sequence[TableInfo], rights: Rights) -> dict[TableId, Problem | None]:
+def all_problems(tables: Sequence[CatalogTable], rights: Rights) -> dict[TableId, Problem | None]:
     """For each table everything that a person must do about it; None where there is nothing."""
     return {info.table: _together([*problems(info), *_lacking(info, rights)]) for info in tables}
 
 
-def _lacking(info: TableInfo, rights: Rights) -> list[Problem]:
+def _lacking(info: CatalogTable, rights: Rights) -> list[Problem]:
     """What the user may not do. A grant cannot name a table whose name is not UTF-8."""
     problem = rights.problem(info) if not _unreadable(info) else None
     return [] if problem is None else [problem]
@@ -41,7 +41,7 @@ def _together(found: Sequence[Problem]) -> Problem | None:
     return Problem("; ".join(problem.message for problem in found), "\n".join(hints))
 
 
-def problems(info: TableInfo) -> list[Problem]:
+def problems(info: CatalogTable) -> list[Problem]:
     """Why this table must not be published yet; empty when it may."""
     if info.obstacle is not None:
         return [Problem(f"table {info.table} is {info.obstacle}", f"leave it out: --exclude {info.table.argument}")]
@@ -59,7 +59,7 @@ def problems(info: TableInfo) -> list[Problem]:
     return found + _name_clashes(info)
 
 
-def _unreadable(info: TableInfo) -> list[Problem]:
+def _unreadable(info: CatalogTable) -> list[Problem]:
     """Names that are not UTF-8. No statement of ours can have one, and the lake could not be asked for it. The hints
     find the object by its number, which any client can send."""
     found = []
@@ -85,7 +85,7 @@ def _execute(arguments: str) -> str:
     return f"do $$ begin execute format({arguments}); end $$;"
 
 
-def _without_key(info: TableInfo) -> list[Problem]:
+def _without_key(info: CatalogTable) -> list[Problem]:
     """Where changes carry whole rows, a table needs no key."""
     table, name = info.table, quoted(info.table)
     if not any(column.is_sent for column in info.columns):
@@ -115,11 +115,11 @@ def _without_key(info: TableInfo) -> list[Problem]:
     return [Problem(why, hint)]
 
 
-def _by_inserts(info: TableInfo) -> str:
+def _by_inserts(info: CatalogTable) -> str:
     return f"--append-only {info.table.argument}"
 
 
-def _generated_key(info: TableInfo) -> list[Problem]:
+def _generated_key(info: CatalogTable) -> list[Problem]:
     """Without one of its columns a key names several rows."""
     unsent = [column for column in info.columns if not column.is_sent and column.name in info.identity_key]
     if not unsent:
@@ -135,7 +135,7 @@ def _generated_key(info: TableInfo) -> list[Problem]:
     return [Problem(message, f"alter table {quoted(info.table)} replica identity using index … {hint}")]
 
 
-def _problems_of_part(part: Part, info: TableInfo) -> list[Problem]:
+def _problems_of_part(part: CatalogPart, info: CatalogTable) -> list[Problem]:
     """A leaf partition identifies its rows by itself, whatever its table says."""
     if part.obstacle is not None:
         return [Problem(f"partition {part.table} of {info.table} is {part.obstacle}", "exclude the table")]
@@ -145,12 +145,12 @@ def _problems_of_part(part: Part, info: TableInfo) -> list[Problem]:
     return [Problem(message, f"alter table {quoted(part.table)} replica identity full")]
 
 
-def _hides_generated(info: TableInfo) -> bool:
+def _hides_generated(info: CatalogTable) -> bool:
     generated = any(column.generated and not column.is_sent for column in info.columns)
     return generated and info.replica_identity == "f" and info.server_version >= GENERATED_SINCE
 
 
-def _name_clashes(info: TableInfo) -> list[Problem]:
+def _name_clashes(info: CatalogTable) -> list[Problem]:
     """A change has columns of our own beside the table's."""
     return [
         Problem(
@@ -162,7 +162,7 @@ def _name_clashes(info: TableInfo) -> list[Problem]:
     ]
 
 
-def source_tables(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[SourceTable]:
+def source_tables(conn: psycopg.Connection, infos: Sequence[CatalogTable]) -> list[SourceTable]:
     """The tables as the rest sees them, each with its problems."""
     found = all_problems(infos, Rights.load(conn, infos))
     return [

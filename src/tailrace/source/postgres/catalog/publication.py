@@ -19,7 +19,7 @@ from tailrace.model.table import TableId
 from tailrace.source.door.values import Claim, Problem
 from tailrace.source.postgres.catalog.access import Rights
 from tailrace.source.postgres.catalog.problems import problems
-from tailrace.source.postgres.catalog.tables import TableInfo, find_tables, quoted
+from tailrace.source.postgres.catalog.tables import CatalogTable, find_tables, quoted
 from tailrace.source.postgres.named_sql import NAMESPACES_SINCE, load
 from tailrace.source.postgres.server.connection import UnreadableName, one_line
 from tailrace.source.postgres.server.lock_waits import Waiter, lock_holders
@@ -47,7 +47,7 @@ class Publication:
 
 
 @dataclass(frozen=True)
-class Kind:
+class PublicationKind:
     """What a publication of ours sends."""
 
     inserts: bool = False
@@ -68,7 +68,7 @@ class Kind:
         return sql.SQL(f"with ({listed})" if listed else "")
 
 
-EVERYTHING = Kind()
+EVERYTHING = PublicationKind()
 
 
 @dataclass
@@ -134,9 +134,9 @@ def publish(
     conn: psycopg.Connection,
     claim: Claim,
     tables: Sequence[TableId],
-    infos: Sequence[TableInfo],
+    infos: Sequence[CatalogTable],
     waiter: Waiter,
-    kind: Kind,
+    kind: PublicationKind,
 ) -> tuple[list[str], dict[TableId, Problem]]:
     """Make the claim's publications, of this kind and for inserts, send the tables: what was done, a line each, and the
     tables that are refused."""
@@ -155,7 +155,7 @@ def publish(
     return done, refused
 
 
-def sent_tables(conn: psycopg.Connection, claim: Claim, infos: Sequence[TableInfo]) -> set[TableId]:
+def sent_tables(conn: psycopg.Connection, claim: Claim, infos: Sequence[CatalogTable]) -> set[TableId]:
     """Those of the tables that the claim's publications send now. A definite error without one that is not ours: to
     make it again is for a person, and until then no table can be copied."""
     if not claim["owns_publication"]:
@@ -168,7 +168,7 @@ def sent_tables(conn: psycopg.Connection, claim: Claim, infos: Sequence[TableInf
 
 
 def ensure_publication(
-    conn: psycopg.Connection, name: str, tables: Sequence[TableId], waiter: Waiter, kind: Kind = EVERYTHING
+    conn: psycopg.Connection, name: str, tables: Sequence[TableId], waiter: Waiter, kind: PublicationKind = EVERYTHING
 ) -> Ensured:
     """Make our own publication send the tables and, unless it keeps them, no others: a table that cannot be copied must
     not be published, lest the server refuse its updates. Refused are those that it cannot send; a definite error if a
@@ -218,10 +218,10 @@ class _Order:
     name: str
     waiter: Waiter
     is_new: bool
-    kind: Kind
+    kind: PublicationKind
 
 
-def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo], done: Ensured) -> None:
+def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[CatalogTable], done: Ensured) -> None:
     """Publish the tables; where the server wants their owner for that, those that the user owns."""
     statement = _statement(order, tables, has_roots=conn.info.server_version >= ROOTS_SINCE)
     try:
@@ -242,7 +242,7 @@ def _publish(conn: psycopg.Connection, order: _Order, tables: Sequence[TableInfo
         done.added += [info.table for info in tables]
 
 
-def _statement(order: _Order, tables: Sequence[TableInfo], *, has_roots: bool) -> sql.Composed:
+def _statement(order: _Order, tables: Sequence[CatalogTable], *, has_roots: bool) -> sql.Composed:
     name, listed = sql.Identifier(order.name), _listed([info.table for info in tables])
     if order.is_new:
         chosen = sql.SQL("for table {}").format(listed) if tables else sql.SQL("")
@@ -280,7 +280,7 @@ def unsent(publication: Publication, table: TableId) -> Problem:
     return Problem(f"publication {name} does not send table {table}", fix)
 
 
-def not_owned(user: str, info: TableInfo) -> Problem:
+def not_owned(user: str, info: CatalogTable) -> Problem:
     """Why a user cannot publish a table."""
     owner = sql.Identifier(user).as_string(None)
     return Problem(

@@ -13,7 +13,7 @@ import psycopg
 
 from tailrace.errors import DefiniteError
 from tailrace.source.postgres.catalog.problems import GENERATED_SINCE
-from tailrace.source.postgres.catalog.tables import TableInfo
+from tailrace.source.postgres.catalog.tables import CatalogTable
 from tailrace.source.postgres.named_sql import load
 
 QUERIES = load("catalog/publication.sql")
@@ -66,7 +66,7 @@ def sent_by(conn: psycopg.Connection, publication: str | None, *, generated: boo
     return Sent(has_generated=generated)
 
 
-def as_sent(infos: Sequence[TableInfo], sent: Sent) -> list[TableInfo]:
+def as_sent(infos: Sequence[CatalogTable], sent: Sent) -> list[CatalogTable]:
     """The tables, with what is sent of them."""
     return [
         replace(

@@ -17,7 +17,7 @@ from tailrace.model.table import TableId
 from tailrace.source.door.values import Problem
 from tailrace.source.postgres.catalog.access import Rights
 from tailrace.source.postgres.catalog.publication import find_publication, not_owned, unsent
-from tailrace.source.postgres.catalog.tables import TableInfo, append_only, find_tables, quoted, schema_of
+from tailrace.source.postgres.catalog.tables import CatalogTable, append_only, find_tables, quoted, schema_of
 
 COLUMNS = ("id", "type", "data")
 
@@ -37,7 +37,7 @@ class SignalTable:
             hint = "write its schema too: --signal-table public.tailrace_signal"
             raise DefiniteError(f"--signal-table {text} is not the whole name of a table", hint) from None
 
-    def found(self, conn: psycopg.Connection) -> list[TableInfo]:
+    def found(self, conn: psycopg.Connection) -> list[CatalogTable]:
         """The table if it is there and can be sent, by inserts if nothing identifies its rows."""
         infos = find_tables(conn, [self.table])
         return append_only([info for info in infos if info.obstacle is None], [glob.escape(str(self.table))])

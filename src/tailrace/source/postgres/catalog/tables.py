@@ -17,8 +17,8 @@ from psycopg import sql
 
 from tailrace.model.column_names import distinct
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.source.postgres.catalog._patterns import TABLE_KINDS, Candidate, choose, obstacle
 from tailrace.source.postgres.catalog._type_choices import TEXT, chosen_type
+from tailrace.source.postgres.catalog.patterns import TABLE_KINDS, Candidate, choose, obstacle
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.values.messages import Relation
 from tailrace.source.postgres.values.types import RULE, RULE_TEXT_ARRAYS, TypeInfo, is_numeric, lake_type
@@ -44,7 +44,7 @@ class DeclaredType:
 
 
 @dataclass(frozen=True)
-class ColumnInfo:
+class CatalogColumn:
     name: str
     type: DeclaredType
     generated: str = ""
@@ -68,7 +68,7 @@ class ColumnInfo:
 
 
 @dataclass(frozen=True)
-class Part:
+class CatalogPart:
     """A table that stores rows: an ordinary table, or a leaf partition."""
 
     table: TableId
@@ -84,7 +84,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class TableInfo:
+class CatalogTable:
     """A table as the catalog describes it now."""
 
     table: TableId
@@ -94,8 +94,8 @@ class TableInfo:
     primary_key: frozenset[str]
     identity_key: frozenset[str]
     """The columns that every update and delete in the stream is sure to carry; empty under `n`."""
-    columns: tuple[ColumnInfo, ...]
-    parts: tuple[Part, ...]
+    columns: tuple[CatalogColumn, ...]
+    parts: tuple[CatalogPart, ...]
     server_version: int
     obstacle: str | None = None
     """Why its changes cannot be captured, for a person; None where they can."""
@@ -162,19 +162,21 @@ def list_tables(
     known: Collection[TableId] = (),
     *,
     by_leaves: bool = False,
-) -> list[TableInfo]:
+) -> list[CatalogTable]:
     """The tables that the patterns choose, by name. A pattern that names nothing, nor a `known` table that is gone,
     is a definite error."""
     return _infos(conn, choose(candidates(conn, by_leaves=by_leaves), include, exclude, known))
 
 
-def find_tables(conn: psycopg.Connection, tables: Collection[TableId], *, by_leaves: bool = False) -> list[TableInfo]:
+def find_tables(
+    conn: psycopg.Connection, tables: Collection[TableId], *, by_leaves: bool = False
+) -> list[CatalogTable]:
     """Those of the tables that are there, by name, also if their changes cannot be captured any more."""
     found = candidates(conn, by_leaves=by_leaves)
     return _infos(conn, [each for each in found if each.table in tables and each.is_table])
 
 
-def _infos(conn: psycopg.Connection, chosen: Sequence[Candidate]) -> list[TableInfo]:
+def _infos(conn: psycopg.Connection, chosen: Sequence[Candidate]) -> list[CatalogTable]:
     by_oid = {found.relation: found for found in chosen}
     oids = list(by_oid)
     parts = conn.execute(QUERIES["parts"], {"oids": oids}).fetchall()
@@ -184,7 +186,7 @@ def _infos(conn: psycopg.Connection, chosen: Sequence[Candidate]) -> list[TableI
     for table, *row in parts:
         by_table[table].append(_part(row, keys))
     infos = [
-        TableInfo(
+        CatalogTable(
             table=by_oid[oid].table,
             relation=oid,
             replica_identity=identity,
@@ -200,7 +202,7 @@ def _infos(conn: psycopg.Connection, chosen: Sequence[Candidate]) -> list[TableI
     return sorted(infos, key=lambda info: info.table)
 
 
-def append_only(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[TableInfo]:
+def append_only(infos: Sequence[CatalogTable], patterns: Sequence[str]) -> list[CatalogTable]:
     """The tables, and of those whose rows nothing identifies, the ones that the patterns name marked `by_inserts`."""
     return [
         replace(info, by_inserts=not info.has_identity and any(info.table.matches(each) for each in patterns))
@@ -208,7 +210,7 @@ def append_only(infos: Sequence[TableInfo], patterns: Sequence[str]) -> list[Tab
     ]
 
 
-def measured(conn: psycopg.Connection, info: TableInfo) -> TableInfo:
+def measured(conn: psycopg.Connection, info: CatalogTable) -> CatalogTable:
     """With the present size of each part. Where another process has locked one, with the estimates: only the size of
     chunks depends on them."""
     try:
@@ -222,7 +224,7 @@ def measured(conn: psycopg.Connection, info: TableInfo) -> TableInfo:
     return replace(info, parts=tuple(parts))
 
 
-def peeked(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[TableInfo]:
+def peeked(conn: psycopg.Connection, infos: Sequence[CatalogTable]) -> list[CatalogTable]:
     """With the present sizes of tables that were never vacuumed or analyzed, of which the catalog says nothing, and how
     many rows that may be. No one waits for a table that is locked: then there are no estimates of any."""
     unknown = [part.relation for info in infos for part in info.parts if not part.blocks]
@@ -240,7 +242,7 @@ def peeked(conn: psycopg.Connection, infos: Sequence[TableInfo]) -> list[TableIn
     ]
 
 
-def _peeked(part: Part, size: tuple[int, int] | None) -> Part:
+def _peeked(part: CatalogPart, size: tuple[int, int] | None) -> CatalogPart:
     blocks, size_bytes = size or (0, 0)
     if not blocks:
         return part
@@ -278,7 +280,7 @@ def type_info(conn: psycopg.Connection, oids: Iterable[int]) -> dict[int, TypeIn
     return {oid: build(oid) for oid in wanted}
 
 
-def schema_of(info: TableInfo, rule: int = RULE) -> TableSchema:
+def schema_of(info: CatalogTable, rule: int = RULE) -> TableSchema:
     """The table's shape as the stream will tell it: columns that are not sent are left out. Lake types are those of one
     rule, names those of the lake."""
     columns = tuple(
@@ -290,7 +292,7 @@ def schema_of(info: TableInfo, rule: int = RULE) -> TableSchema:
     return distinct(TableSchema(info.table, info.relation, columns, key))
 
 
-def _lake_type(key: frozenset[str], column: ColumnInfo, rule: int = RULE) -> str:
+def _lake_type(key: frozenset[str], column: CatalogColumn, rule: int = RULE) -> str:
     """An array in a key is text: rows are told apart by it, and every array has one."""
     if column.is_text:
         return TEXT
@@ -318,7 +320,7 @@ def schema_from_relation(
     marked = frozenset(column.name for column in relation.columns if column.is_key)
     identity = primary_key if relation.replica_identity == "f" else marked
     declared = [
-        ColumnInfo(
+        CatalogColumn(
             column.name,
             types[column.type_oid, column.typmod],
             chosen=chosen_type(text_columns, table, column.name),
@@ -347,18 +349,18 @@ def _keys(conn: psycopg.Connection, oids: Sequence[int]) -> _Keys:
     return _Keys(primary, immediate, identity)
 
 
-def _columns(conn: psycopg.Connection, oids: Sequence[int]) -> Mapping[int, list[ColumnInfo]]:
+def _columns(conn: psycopg.Connection, oids: Sequence[int]) -> Mapping[int, list[CatalogColumn]]:
     rows = conn.execute(QUERIES["columns"], {"oids": list(oids)}).fetchall()
     types = declared_types(conn, [(type_oid, typmod) for _, _, type_oid, typmod, _, _ in rows])
-    found: dict[int, list[ColumnInfo]] = defaultdict(list)
+    found: dict[int, list[CatalogColumn]] = defaultdict(list)
     for relation, name, type_oid, typmod, generated, number in rows:
-        found[relation].append(ColumnInfo(name, types[type_oid, typmod], generated, number, is_sent=not generated))
+        found[relation].append(CatalogColumn(name, types[type_oid, typmod], generated, number, is_sent=not generated))
     return found
 
 
-def _part(row: Sequence[Any], keys: _Keys) -> Part:
+def _part(row: Sequence[Any], keys: _Keys) -> CatalogPart:
     relation, namespace, name, kind, persistence, identity, blocks, size_bytes, rows_estimated = row
-    return Part(
+    return CatalogPart(
         table=TableId(namespace, name),
         relation=relation,
         obstacle=obstacle(kind, persistence, is_partition=False),

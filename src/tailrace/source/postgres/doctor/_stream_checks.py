@@ -10,7 +10,7 @@ from tailrace.source.door.tables import Check
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.stream.protocol import StreamOptions, plugin_options
 from tailrace.source.postgres.stream.slot import FAILOVER_SINCE, find_slot, require_slot_name
-from tailrace.source.postgres.stream.slot_holder import Holder
+from tailrace.source.postgres.stream.slot_holder import SlotHolder
 
 QUERIES = load("doctor/doctor.sql")
 _RESTART = "after this change restart the server"
@@ -30,7 +30,7 @@ def check_named_slot(conn: psycopg.Connection, name: str) -> Check:
         return Check("slot", False, f"the server has given {name} up; it is made again once it is dropped", drop)
     if slot.active_pid is not None:
         end = f"select pg_terminate_backend({slot.active_pid});"
-        return Check("slot", False, f"{Holder().problem(conn, name).message}; if that is not a tailrace:", end)
+        return Check("slot", False, f"{SlotHolder().problem(conn, name).message}; if that is not a tailrace:", end)
     return Check("slot", True, f"{name} is there and free")
 
 

@@ -19,7 +19,7 @@ from tailrace.source.door.tables import Check
 from tailrace.source.postgres.catalog.access import Rights, hidden_rows
 from tailrace.source.postgres.catalog.problems import problems
 from tailrace.source.postgres.catalog.publication import require_publication, use_publication
-from tailrace.source.postgres.catalog.tables import TableInfo, candidates, quoted, schema_of
+from tailrace.source.postgres.catalog.tables import CatalogTable, candidates, quoted, schema_of
 from tailrace.source.postgres.named_sql import load
 
 QUERIES = load("doctor/doctor.sql")
@@ -29,7 +29,7 @@ GRANTS_SHOWN_MAX = 20
 _TEXT_TYPES = ("text", "character", "uuid", "json", "name", "citext", '"char"')
 
 
-def check_access(rights: Rights, tables: Sequence[TableInfo]) -> list[Check]:
+def check_access(rights: Rights, tables: Sequence[CatalogTable]) -> list[Check]:
     """Whether the user can read every row."""
     grants = {info.table: rights.missing_grants(info) for info in tables}
     unreadable = [str(table) for table, missing in grants.items() if missing]
@@ -47,7 +47,7 @@ def check_access(rights: Rights, tables: Sequence[TableInfo]) -> list[Check]:
 
 
 def check_publication(
-    conn: psycopg.Connection, role: dict[str, Any], rights: Rights, tables: Sequence[TableInfo]
+    conn: psycopg.Connection, role: dict[str, Any], rights: Rights, tables: Sequence[CatalogTable]
 ) -> Check:
     """The user can make the publication. One that there is already is used only where a person names it."""
     foreign = [info for info in tables if not rights.owns(info)]
@@ -68,13 +68,13 @@ def check_publication(
     return Check("publication", False, found, publication_for(tables), leaves_out=some)
 
 
-def publication_for(tables: Sequence[TableInfo]) -> str:
+def publication_for(tables: Sequence[CatalogTable]) -> str:
     """What makes a publication of them."""
     tables_sql = ", ".join(f"only {quoted(table)}" for table in _sendable(tables))
     return f"create publication tailrace for table {tables_sql} with (publish_via_partition_root = true);"
 
 
-def _sendable(tables: Sequence[TableInfo]) -> list[TableId]:
+def _sendable(tables: Sequence[CatalogTable]) -> list[TableId]:
     """A publication that sends a table without identity would make the application's own updates fail."""
     return [info.table for info in tables if not problems(info) and not info.by_inserts]
 
@@ -88,7 +88,7 @@ def _sending(conn: psycopg.Connection, tables: Sequence[TableId]) -> str | None:
     return None
 
 
-def check_named_publication(conn: psycopg.Connection, name: str, tables: Sequence[TableInfo]) -> list[Check]:
+def check_named_publication(conn: psycopg.Connection, name: str, tables: Sequence[CatalogTable]) -> list[Check]:
     """The publication that a person has named sends the tables."""
     try:
         require_publication(conn, name)
@@ -99,7 +99,7 @@ def check_named_publication(conn: psycopg.Connection, name: str, tables: Sequenc
     return found or [Check("publication", True, f"{name} has {_tables_text(tables)}")]
 
 
-def check_tables(tables: Sequence[TableInfo]) -> list[Check]:
+def check_tables(tables: Sequence[CatalogTable]) -> list[Check]:
     """What each table's own definition keeps from being copied, or from being copied as it is."""
     found = [problem for info in tables for problem in problems(info)]
     checks = [Check("table", False, problem.message, problem.hint, leaves_out=True) for problem in found]
@@ -165,5 +165,5 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(shown[:NAMES_SHOWN_MAX]) + more
 
 
-def _tables_text(tables: Sequence[TableInfo]) -> str:
+def _tables_text(tables: Sequence[CatalogTable]) -> str:
     return "1 table" if len(tables) == 1 else f"all {len(tables)} tables"

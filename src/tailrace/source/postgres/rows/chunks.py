@@ -26,12 +26,12 @@ from psycopg import pq, sql
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.postgres.catalog.access import hidden_rows, missing_grants
-from tailrace.source.postgres.catalog.tables import QUERIES, TableInfo, quoted
+from tailrace.source.postgres.catalog.tables import QUERIES, CatalogTable, quoted
 from tailrace.source.postgres.server.connection import PRINTING_PATH, IdleConnections, one_line, take_text_as_it_is
 from tailrace.source.postgres.server.lock_waits import lockers
 
 if TYPE_CHECKING:
-    from tailrace.source.postgres.rows._copy_out import Portion
+    from tailrace.source.postgres.rows.copy_out import Portion
 
 _CTID_RANGES_SINCE = 140000
 """Before, a condition on ctid was a scan of the whole table."""
@@ -89,7 +89,7 @@ class BlockChunk:
         return sql.SQL("only {} where {}").format(identifier(self.part), where)
 
 
-def plan(info: TableInfo, bytes_max: int, readers: int = 1) -> list[BlockChunk]:
+def plan(info: CatalogTable, bytes_max: int, readers: int = 1) -> list[BlockChunk]:
     """Cut a table into chunks of at most about `bytes_max`, TOAST included; at least one chunk. More than there are
     readers become whole rounds: with a chunk that is left over, all but one would wait."""
     if not info.parts:
@@ -210,7 +210,7 @@ def look_in(conn: psycopg.Connection, namespaces: Sequence[str]) -> None:
 
 
 def _copy(conn: psycopg.Connection, chunk: Chunk, schema: TableSchema) -> Iterator[Portion]:
-    from tailrace.source.postgres.rows._copy_out import portions
+    from tailrace.source.postgres.rows.copy_out import portions
 
     take_text_as_it_is(conn)
     if chunk.condition is not None:

@@ -4,7 +4,7 @@ Postgres's text format costs the server a fifth less than its CSV, and no value 
 escaped, and so is the backslash. A null is `\\N`, which no value is, as its backslash would be escaped.
 
 Values become what the stream's casts would make of them. Those of the usual forms are read by compiled code
-(`_copy_kernel`); the casts themselves read the others, and the columns that have had one. To compile takes seconds,
+(`copy_kernel`); the casts themselves read the others, and the columns that have had one. To compile takes seconds,
 once: `python -m tailrace.source.postgres.rows.copy_text` does it ahead, and `make setup` runs that.
 """
 
@@ -21,8 +21,8 @@ from tailrace.model.change import row_schema
 from tailrace.model.exact import with_exact
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import TableId, TableSchema
-from tailrace.source.postgres.rows import _copy_kernel as kernel
-from tailrace.source.postgres.rows._copy_out import Portion
+from tailrace.source.postgres.rows import copy_kernel as kernel
+from tailrace.source.postgres.rows.copy_out import Portion
 from tailrace.source.postgres.values.row_changes import cast_column, kept_texts
 
 BLOCK_BYTES = 1 << 20
@@ -48,7 +48,9 @@ class RowReader:
         self._schema = schema
         self._columns = _columns([column.type for column in schema.columns])
         texts = int(np.count_nonzero(self._columns["kind"] == kernel.TEXT))
-        self._make_room(min(BLOCK_BYTES, TEXTS_BYTES_MAX // max(1, texts)))
+        self._bytes_max = min(BLOCK_BYTES, TEXTS_BYTES_MAX // max(1, texts))
+        """What rows that are read together may have of bytes."""
+        self._out = self._room()
 
     def read(self, portion: Portion) -> Iterator[pa.RecordBatch]:
         """The rows with the schema's columns, in batches. A definite error where they cannot be understood."""
@@ -64,15 +66,17 @@ class RowReader:
             if column != kernel.ALL_UNDERSTOOD:
                 # From here on the casts read this column.
                 columns[column]["kind"], columns[column]["width"] = kernel.TEXT, _END_BYTES
-                self._make_room(self._bytes_max)
+                self._out = self._room()
             elif not rows:
-                self._make_room(1 + int.from_bytes(portion.buffer[at + 1 : at + kernel.HEAD_BYTES]))
+                # The next row is longer than the room for all.
+                self._bytes_max = 1 + int.from_bytes(portion.buffer[at + 1 : at + kernel.HEAD_BYTES])
+                self._out = self._room()
 
-    def _make_room(self, bytes_max: int) -> None:
-        """For rows of so many bytes together."""
-        columns, self._bytes_max = self._columns, bytes_max
+    def _room(self) -> Any:
+        """Where the columns' values go, of rows with `_bytes_max` bytes together."""
+        columns = self._columns
         fixed = columns["width"] * kernel.ROWS_MAX + 2 * kernel.SLACK
-        texts = np.where(columns["kind"] == kernel.TEXT, bytes_max + kernel.SLACK, 0)
+        texts = np.where(columns["kind"] == kernel.TEXT, self._bytes_max + kernel.SLACK, 0)
         ends = np.cumsum(kernel.ROWS_MAX + fixed + texts)
         columns["texts_at"] = ends - texts
         columns["values_at"] = ends - texts - fixed + kernel.SLACK
@@ -81,7 +85,7 @@ class RowReader:
         for column in columns:
             data[column["valid_at"] : column["values_at"]] = 1
             data[column["values_at"] - _END_BYTES : column["values_at"]] = 0
-        self._out = kernel.with_words(data)
+        return kernel.with_words(data)
 
     def _taken(self, rows: int) -> pa.RecordBatch:
         arrays, texts = [], {}

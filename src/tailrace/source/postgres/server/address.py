@@ -1,7 +1,7 @@
 """What a connection string says, as far as a person may see it.
 
 A connection string is anything libpq understands: a URI or `key=value` pairs, with service files, `PG…` environment
-variables and `.pgpass` behind it. A mistyped one may have a part of the password where its host or database belongs.
+variables and `.pgpass` as defaults. A mistyped one may have a part of the password where its host or database belongs.
 Such a string is refused before any of it can get into a message.
 """
 

@@ -31,21 +31,22 @@ from tailrace.source.postgres.server.history import FIRST, History
 from tailrace.source.postgres.server.identity import identify, require_identity
 from tailrace.source.postgres.server.lsn import Lsn
 from tailrace.source.postgres.server.timeline import REPAIR, Read, require_same_timeline, require_wal
-from tailrace.source.postgres.stream._announced_shapes import Announcing, describe_announced
-from tailrace.source.postgres.stream._encoder import Known, StreamEncoder
-from tailrace.source.postgres.stream._inbox import Inbox
-from tailrace.source.postgres.stream._receiver import Receiver
-from tailrace.source.postgres.stream._replay import Replay
-from tailrace.source.postgres.stream._unsent_transaction import (
+from tailrace.source.postgres.stream.encoding.announced_shapes import Announcing, describe_announced
+from tailrace.source.postgres.stream.encoding.commits import Known
+from tailrace.source.postgres.stream.encoding.encoder import StreamEncoder
+from tailrace.source.postgres.stream.encoding.replay import Replay
+from tailrace.source.postgres.stream.encoding.unsent_transaction import (
     SteppingEncoder,
     UnsentError,
     shortened,
     take_values_as_they_are,
 )
 from tailrace.source.postgres.stream.gap import append_gap
+from tailrace.source.postgres.stream.inbox import Inbox
 from tailrace.source.postgres.stream.protocol import DEFAULTS, StreamOptions, plugin_options
+from tailrace.source.postgres.stream.receiver import Receiver
 from tailrace.source.postgres.stream.slot import confirmed_lsn, require_continuity, require_slot
-from tailrace.source.postgres.stream.slot_holder import Holder, is_at_work
+from tailrace.source.postgres.stream.slot_holder import SlotHolder, is_at_work
 
 LINGER_SECONDS = 0.02
 """How long a message may wait for company before it is written: one fsync serves them all."""
@@ -63,7 +64,7 @@ _IN_USE = b"55006"
 
 
 @dataclass(frozen=True)
-class Stream:
+class SlotStream:
     """What one capture reads."""
 
     dsn: str
@@ -85,10 +86,10 @@ class TooLargeError(TransientError):
     """The log has no room left for an open transaction and all that follows it, so its commit would never be read."""
 
 
-def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
+def run(stream: SlotStream, writer: LogWriter, control: CaptureControl) -> None:
     """Capture until told to stop. Connects again for ever on transient errors, and reports them."""
     failures = 0
-    options, unsent, holder = stream.options, "", Holder()
+    options, unsent, holder = stream.options, "", SlotHolder()
     while not control.stopping.is_set():
         started = time.monotonic()
         try:
@@ -116,7 +117,7 @@ def run(stream: Stream, writer: LogWriter, control: CaptureControl) -> None:
             control.stopping.wait(pause_seconds)
 
 
-def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: Holder) -> None:
+def _stream(stream: SlotStream, writer: LogWriter, control: CaptureControl, holder: SlotHolder) -> None:
     # A connection that streams takes no more commands, not even the commit that `with` would send.
     with connect_for_names(stream.dsn) as catalog_conn, closing(connect(stream.dsn, replication=True)) as conn:
         was_standby, identity = is_standby(catalog_conn), identify(conn)
@@ -149,7 +150,7 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
         if stream.unsent:
             encoder = SteppingEncoder(known, describe, stream.unsent, encoding)
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
-        control.when_stopped(inbox.wake)
+        control.stopping.when_set(inbox.wake)
         receiver = Receiver(
             conn,
             inbox,
@@ -171,13 +172,13 @@ def _stream(stream: Stream, writer: LogWriter, control: CaptureControl, holder: 
             receiver.stop()
 
 
-def _is_after_gap(stream: Stream, writer: LogWriter) -> bool:
+def _is_after_gap(stream: SlotStream, writer: LogWriter) -> bool:
     """Whether nothing has been logged yet of what follows a gap, or what a person has skipped."""
     end = writer.head.ordinal
     return end > 0 and (end == stream.history.gap_from or end < stream.skip_to)
 
 
-def _beginning(stream: Stream, writer: LogWriter) -> Lsn:
+def _beginning(stream: SlotStream, writer: LogWriter) -> Lsn:
     """Where to ask the server to begin: at the last commit that the log has, not where the log ends. What `Replay` says
     of a server that was set back is why. It sends nothing twice unless its slot is confirmed no further."""
     after_prepared = max((ordinal + 1 for ordinal in writer.prepared.values()), default=0)
@@ -185,7 +186,7 @@ def _beginning(stream: Stream, writer: LogWriter) -> Lsn:
     return stream.history.lsn(max(ordinals))
 
 
-def _known(stream: Stream, writer: LogWriter) -> Known:
+def _known(stream: SlotStream, writer: LogWriter) -> Known:
     """In the server's own positions."""
     lsn = stream.history.lsn
     prepared = {xid: int(lsn(ordinal)) for xid, ordinal in writer.prepared.items() if lsn(ordinal)}
@@ -270,7 +271,7 @@ def _moves(batch: pa.RecordBatch, writer: LogWriter) -> bool:
 
 
 def _start_replication(
-    conn: psycopg.Connection, catalog_conn: psycopg.Connection, stream: Stream, lsn: Lsn, holder: Holder
+    conn: psycopg.Connection, catalog_conn: psycopg.Connection, stream: SlotStream, lsn: Lsn, holder: SlotHolder
 ) -> str:
     """What names in the stream are written in."""
     is_stepping = bool(stream.unsent)

@@ -17,7 +17,7 @@ import time
 import psycopg
 import pyarrow as pa
 
-from tailrace.log.record import RECORD
+from tailrace.log.files.record import RECORD
 from tailrace.log.write.writer import LogWriter
 from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind

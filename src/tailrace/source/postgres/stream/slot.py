@@ -121,7 +121,7 @@ def require_slot(conn: psycopg.Connection, name: str, end: Lsn) -> Lsn:
     if slot is None or slot.confirmed_flush_lsn is None:
         raise GapError(
             f"replication slot {name} is gone: changes since {end} cannot be read any more",
-            f"let nothing drop it; {REPAIR}",
+            f"make sure that nothing drops it; {REPAIR}",
         )
     if slot.wal_status == "lost":
         reason, remedy = why_lost(slot.invalidation_reason)

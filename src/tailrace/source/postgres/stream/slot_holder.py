@@ -20,7 +20,7 @@ ALIVE_SECONDS = 30.0
 """A holder that still answers so long after we first saw it is none that is ending."""
 
 
-class Holder:
+class SlotHolder:
     """Who was found to hold a slot, from one attempt to the next."""
 
     def __init__(self) -> None:

@@ -48,7 +48,7 @@ class StreamAbort(NamedTuple):
     """The transaction itself where it is all of it."""
 
 
-class Prepared(NamedTuple):
+class PreparedMessage(NamedTuple):
     """A transaction that is prepared, or about to be, at `lsn`."""
 
     lsn: Lsn
@@ -56,14 +56,14 @@ class Prepared(NamedTuple):
     gid: str
 
 
-class Ended(NamedTuple):
+class EndedPrepared(NamedTuple):
     """A prepared transaction that was committed, or rolled back where there is no commit."""
 
     xid: int
     commit: Commit | None
 
 
-class Message(NamedTuple):
+class LogicalMessage(NamedTuple):
     """A logical message, as `pg_logical_emit_message` makes it."""
 
     is_transactional: bool
@@ -93,6 +93,8 @@ class Relation:
     """The table under whose number its changes are sent, where the stream has shown that; else 0."""
     filled_by: int = 0
     """Of such a one: the transaction whose change that is; 0 if the log has that transaction already."""
+    committed_by: int = 0
+    """The transaction that announced it, if that has committed; else 0."""
 
 
 @dataclass(frozen=True)
@@ -129,39 +131,39 @@ def parse_stream_abort(payload: bytes) -> StreamAbort:
     return StreamAbort(*_unpack(layout, payload, "A")[:2])
 
 
-def parse_begin_prepare(payload: bytes) -> Prepared:
+def parse_begin_prepare(payload: bytes) -> PreparedMessage:
     reader = _Reader(payload, "b")
     lsn, _, _, xid = reader.take(">QQqI")
-    return Prepared(Lsn(lsn), xid, reader.last_text())
+    return PreparedMessage(Lsn(lsn), xid, reader.last_text())
 
 
-def parse_prepare(payload: bytes, message: str = "P") -> Prepared:
+def parse_prepare(payload: bytes, message: str = "P") -> PreparedMessage:
     """Of a transaction that was sent when it was prepared; with `p`, of one that was streamed."""
     reader = _Reader(payload, message)
     _, lsn, _, _, xid = reader.take(">BQQqI")
-    return Prepared(Lsn(lsn), xid, reader.last_text())
+    return PreparedMessage(Lsn(lsn), xid, reader.last_text())
 
 
-def parse_commit_prepared(payload: bytes) -> Ended:
+def parse_commit_prepared(payload: bytes) -> EndedPrepared:
     reader = _Reader(payload, "K")
     _, commit_lsn, end_lsn, time, xid = reader.take(">BQQqI")
     reader.last_text()
-    return Ended(xid, _commit(commit_lsn, end_lsn, time))
+    return EndedPrepared(xid, _commit(commit_lsn, end_lsn, time))
 
 
-def parse_rollback_prepared(payload: bytes) -> Ended:
+def parse_rollback_prepared(payload: bytes) -> EndedPrepared:
     reader = _Reader(payload, "r")
     *_, xid = reader.take(">BQQqqI")
     reader.last_text()
-    return Ended(xid, None)
+    return EndedPrepared(xid, None)
 
 
-def parse_message(payload: bytes) -> Message:
+def parse_message(payload: bytes) -> LogicalMessage:
     reader = _Reader(payload, "M")
     flags, lsn = reader.take(">BQ")
     prefix = reader.text()
     (length,) = reader.take(">I")
-    return Message(bool(flags & 1), Lsn(lsn), prefix, reader.rest(length))
+    return LogicalMessage(bool(flags & 1), Lsn(lsn), prefix, reader.rest(length))
 
 
 def parse_relation(payload: bytes, encoding: str = "utf-8") -> Relation:

@@ -25,7 +25,7 @@ from tailrace.model.kind import Kind
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
 from tailrace.source.postgres.server.lsn import Lsn
-from tailrace.source.postgres.values import _casts as values
+from tailrace.source.postgres.values import casts as values
 from tailrace.source.postgres.values._tuples import (
     NO_TUPLE,
     UNCHANGED,

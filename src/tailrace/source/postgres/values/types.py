@@ -1,7 +1,7 @@
 """Which lake type holds the values of a Postgres type.
 
 A lake type holds the values of its Postgres type exactly, and the text of one that it cannot hold is kept beside it
-(see `_casts`). A Postgres type without such a lake type becomes `string`: Postgres's own text.
+(see `casts`). A Postgres type without such a lake type becomes `string`: Postgres's own text.
 
 A table keeps the types that it was copied with. So the rule has a number, which the definition of a copy remembers:
 when it changes, old copies stay as they are until they are made again.

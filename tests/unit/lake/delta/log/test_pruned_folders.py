@@ -15,6 +15,7 @@ from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.storage.local import LocalFolder
 
 SCHEMA = TableSchema(TableId("a", "t"), 7, (Column("id", "int", "INT", 1),), ("id",))
 FIELDS = [
@@ -49,7 +50,7 @@ def optimize(path: Path) -> Path:
 
 def test_a_file_in_a_folder_that_no_version_needs_is_deleted_with_its_folder(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    table = DeltaTable(path)
+    table = DeltaTable(LocalFolder(path))
     draft = table.copy(SCHEMA, stamp(None))
     draft.commit([draft.write(pa.table({"id": pa.array(range(10), pa.int32())}, row_schema(SCHEMA)).to_batches())])
     moved, mine = optimize(path), path / "mine" / "own.parquet"

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from tailrace.lake.delta.metadata import Field
 from tailrace.lake.delta.rows.row_files import read_columns, write_rows
+from tailrace.storage.local import LocalFolder
 
 TYPES = {"id": "bigint", "status": "string", "tags": "array<string>", "note": "string"}
 
@@ -21,13 +22,13 @@ def test_only_columns_that_repeat_themselves_have_a_dictionary(tmp_path: Path) -
         "tags": pa.array([["a", "b"], [], None, ["a"]] * 1250),
         "note": pa.array([f"number {number}" for number in range(5000)]),
     }
-    added = write_rows(tmp_path, pa.table(columns).to_batches(), fields)
+    added = write_rows(LocalFolder(tmp_path), pa.table(columns).to_batches(), fields)
     assert added is not None
-    path = tmp_path / added["path"]
-    group = pq.read_metadata(path).row_group(0)
+    group = pq.read_metadata(tmp_path / added["path"]).row_group(0)
     written = [group.column(index) for index in range(group.num_columns)]
     assert {each.path_in_schema for each in written if each.has_dictionary_page} == {
         "col-status",
         "col-tags.list.element",
     }
-    assert read_columns(path, fields) == [column.combine_chunks() for column in pa.table(columns).columns]
+    found = read_columns(LocalFolder(tmp_path), added["path"], fields)
+    assert found == [column.combine_chunks() for column in pa.table(columns).columns]

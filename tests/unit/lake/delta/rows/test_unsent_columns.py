@@ -17,6 +17,7 @@ from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.read.duckdb import connect
+from tailrace.storage.local import LocalFolder
 
 SCHEMA = TableSchema(
     TableId("a", "t"),
@@ -61,7 +62,7 @@ def state(id: int, big: str | None = None, *, fresh: bool = False, origin: int |
 
 def copied(path: Path, rows: int, text_bytes: int) -> DeltaTable:
     """A table of one file, of which no more than a few rows have been in memory."""
-    table = DeltaTable(path)
+    table = DeltaTable(LocalFolder(path))
     draft = table.copy(SCHEMA, stamp(None))
     batches = (
         pa.RecordBatch.from_pylist([{"id": id, "n": id, "big": chr(97 + id % 26) * text_bytes}], row_schema(SCHEMA))

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tailrace.source.postgres.rows._copy_kernel import rows_end
+from tailrace.source.postgres.rows.copy_kernel import rows_end
 
 ROW = st.binary(max_size=40).map(lambda body: body + b"\n")
 TRICKY = st.sampled_from([b"\n", b"\t\n", b"a\nd\0\0\0\x06\t\n", b"x" * 70_000 + b"\n", b"\nd\n", b"d\0\0\0\x05\n"])

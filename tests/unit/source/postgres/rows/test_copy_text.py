@@ -15,10 +15,10 @@ from tailrace.model.exact import EXACT, padded
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.postgres.rows import copy_text
-from tailrace.source.postgres.rows._copy_kernel import ROWS_MAX, SLACK
-from tailrace.source.postgres.rows._copy_out import Portion
+from tailrace.source.postgres.rows.copy_kernel import ROWS_MAX, SLACK
+from tailrace.source.postgres.rows.copy_out import Portion
 from tailrace.source.postgres.rows.copy_text import RowReader
-from tailrace.source.postgres.values import _casts
+from tailrace.source.postgres.values import casts
 
 ESCAPES = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 TEXT = st.text(st.sampled_from("\\\\\\bfnrtvN\b\f\n\r\t\vxé\"', \x01\x1f\x7f"), max_size=20) | st.none()
@@ -108,7 +108,7 @@ def assert_as_the_casts(lake: str, texts: list[str | None], is_last: bool) -> No
     rows = [["x", text] if is_last else [text, "x"] for text in texts]
     schema = table(["string", lake] if is_last else [lake, "string"])
     try:
-        expected, odd = _casts.cast(pa.array([text and text.encode() for text in texts], pa.binary()), lake)
+        expected, odd = casts.cast(pa.array([text and text.encode() for text in texts], pa.binary()), lake)
     except DefiniteError:
         with pytest.raises(DefiniteError, match=rf"public\.t column c{int(is_last)}: "):
             read(schema, portion_of(rows))

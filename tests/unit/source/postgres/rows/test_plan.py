@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.model.table import TableId
-from tailrace.source.postgres.catalog.tables import Part, TableInfo
+from tailrace.source.postgres.catalog.tables import CatalogPart, CatalogTable
 from tailrace.source.postgres.rows.chunks import plan
 
 TABLE = TableId("public", "t")
 
 
-def table(blocks: int, size_bytes: int, server_version: int = 160000) -> TableInfo:
-    part = Part(TABLE, 1, None, "d", frozenset({"id"}), blocks, size_bytes, rows_estimated=0)
-    return TableInfo(TABLE, 1, "d", frozenset({"id"}), frozenset({"id"}), (), (part,), False, server_version)
+def table(blocks: int, size_bytes: int, server_version: int = 160000) -> CatalogTable:
+    part = CatalogPart(TABLE, 1, None, "d", frozenset({"id"}), blocks, size_bytes, rows_estimated=0)
+    return CatalogTable(TABLE, 1, "d", frozenset({"id"}), frozenset({"id"}), (), (part,), False, server_version)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**10), st.integers(1 << 20, 1 << 30))

@@ -16,9 +16,10 @@ from tailrace.model.table import TableId, TableSchema
 from tailrace.source.postgres.server.history import History
 from tailrace.source.postgres.server.identity import end_of_records
 from tailrace.source.postgres.server.lsn import Lsn
-from tailrace.source.postgres.stream._announced_shapes import Described
-from tailrace.source.postgres.stream._encoder import Known, StreamEncoder
-from tailrace.source.postgres.stream._inbox import Messages
+from tailrace.source.postgres.stream.encoding.announced_shapes import Described
+from tailrace.source.postgres.stream.encoding.commits import Known
+from tailrace.source.postgres.stream.encoding.encoder import StreamEncoder
+from tailrace.source.postgres.stream.inbox import Messages
 from tailrace.source.postgres.values.messages import Relation
 
 POSTGRES_EPOCH_US = 946_684_800_000_000

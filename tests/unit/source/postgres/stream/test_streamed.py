@@ -18,13 +18,14 @@ from tests.unit.log.records import in_memory, open_log, played
 from tests.unit.source.postgres.stream.test_stream import data, describe, keepalive, transaction
 
 from tailrace.errors import DefiniteError, GapError
-from tailrace.log.layout import segment_path
+from tailrace.log.files.layout import segment_path
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import verify
 from tailrace.model.kind import Kind
-from tailrace.source.postgres.stream._announced_shapes import Described
-from tailrace.source.postgres.stream._encoder import Known, StreamEncoder
-from tailrace.source.postgres.stream._inbox import Messages
+from tailrace.source.postgres.stream.encoding.announced_shapes import Described
+from tailrace.source.postgres.stream.encoding.commits import Known
+from tailrace.source.postgres.stream.encoding.encoder import StreamEncoder
+from tailrace.source.postgres.stream.inbox import Messages
 from tailrace.source.postgres.values.messages import Relation
 
 RELATION = b"public\0t\0d" + struct.pack(">H", 1) + b"\1id\0" + struct.pack(">Ii", 23, -1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.errors import DefiniteError
-from tailrace.source.postgres.values._casts import cast
+from tailrace.source.postgres.values.casts import cast
 
 LETTERS = st.text(st.sampled_from('ab,"\\{}[]N UL=\n\tä0'), max_size=6)
 

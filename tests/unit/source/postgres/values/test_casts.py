@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tailrace.errors import DefiniteError
 from tailrace.model.lake_types import arrow_type
-from tailrace.source.postgres.values._casts import cast as cast_with_texts
+from tailrace.source.postgres.values.casts import cast as cast_with_texts
 
 UTC = datetime.UTC
 LAKE_TYPES = ["boolean", "smallint", "int", "bigint", "float", "double", "decimal(12,2)", "string", "binary", "date"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tailrace.source.postgres.values.type_table import markdown
+from scripts.type_table import markdown
 
 DOCUMENT = Path(__file__).resolve().parents[5] / "docs" / "types.md"
 

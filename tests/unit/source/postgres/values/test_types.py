@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.model.table import TableId
-from tailrace.source.postgres.catalog._patterns import names_column
+from tailrace.source.postgres.catalog.patterns import names_column
 from tailrace.source.postgres.values.types import TypeInfo, lake_type
 
 NUMERIC = TypeInfo(1700, "numeric")

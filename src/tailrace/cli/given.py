@@ -1,0 +1,156 @@
+"""Options that set properties: declared from the properties, and read as a configuration is.
+
+A command has a parameter `given: Given`. In its place a person finds all options of that command
+(`configuration.options`), with the types, limits and defaults of their properties. What is wrong is told by option.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tailrace.configuration.options import options_of
+from tailrace.configuration.problems import ConfigurationError
+from tailrace.configuration.properties import CLASS, Property, Type, property_of
+from tailrace.source.door.words import CommandOption
+from tailrace.source.kinds import all_words, words_for
+
+if TYPE_CHECKING:
+    from tailrace.configuration.reading import Configuration
+    from tailrace.settings import ConnectorSettings
+
+PARAMETER = "given"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a person gave a command, by option. Nothing of it has been looked at yet."""
+
+    command: str
+    values: Mapping[CommandOption, Any]
+
+    def configuration(self, dsn: str, lake: Path = Path()) -> Configuration:
+        """Of the source that a connection string names."""
+        from tailrace.configuration.reading import read
+
+        words = words_for(dsn)
+        fixed = {"name": self.command, CLASS: words.classes[-1], "lake.path": "lake"}
+        with self._told_by_option({words.whole_address: "DSN"}):
+            configuration = read(
+                self._properties() | fixed | {words.whole_address: _as_it_stands(dsn)}, lists=self._lists()
+            )
+        # A folder's name is taken as it is, with blanks and all.
+        return replace(configuration, settings=replace(configuration.settings, lake=lake))
+
+    def settings(self, lake: Path = Path()) -> ConnectorSettings:
+        """Of a command without a source."""
+        from tailrace.configuration.reading import read_settings
+
+        with self._told_by_option():
+            return read_settings(self._properties(), lake, self._lists())
+
+    def named(self, option: str) -> str | None:
+        """What was given for an option, as it is."""
+        return next((value for each, value in self.values.items() if each.name == option), None)
+
+    def _properties(self) -> dict[str, str]:
+        return {
+            option.key: _as_it_stands(_text(option, value))
+            for option, value in self.values.items()
+            if value not in (None, False) and not isinstance(value, list)
+        }
+
+    def _lists(self) -> dict[str, list[str]]:
+        lists: dict[str, list[str]] = {}
+        for option, value in self.values.items():
+            if isinstance(value, list):
+                lists.setdefault(option.key, []).extend(map(option.item, value))
+        return lists
+
+    @contextmanager
+    def _told_by_option(self, others: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Problems name what a person wrote: `--log-quota`, not `log.quota`."""
+        names = {option.key: f"--{option.name}" for option in reversed(list(self.values))} | dict(others or {})
+        keys = re.compile("|".join(rf"(?<![\w.]){re.escape(key)}(?![\w.])" for key in sorted(names, key=len)[::-1]))
+        try:
+            yield
+        except ConfigurationError as error:
+            problems = {
+                names.get(key, key): [keys.sub(lambda key: names[key[0]], each) for each in several]
+                for key, several in error.problems.items()
+            }
+            raise ConfigurationError(problems, f"every option: tailrace {self.command} --help") from None
+
+
+def with_options(command: str, function: Callable[..., None]) -> Callable[..., None]:
+    """The function with the options of a command in place of its parameter `given`, if it has that."""
+    signature = inspect.signature(function, eval_str=True)
+    if PARAMETER not in signature.parameters:
+        return function
+    options = {option.name.replace("-", "_"): option for option in options_of(command)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        is_given = parameter.name == PARAMETER
+        parameters += [_parameter(*each) for each in options.items()] if is_given else [parameter]
+
+    @wraps(function)
+    def run(**arguments: Any) -> None:
+        values = {option: arguments.pop(name) for name, option in options.items()}
+        function(**arguments, given=Given(command, values))
+
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _parameter(name: str, option: CommandOption) -> inspect.Parameter:
+    kind, default = _declared(option, _property(option))
+    words = typer.Option(f"--{option.name}", metavar=option.metavar, help=option.help, min=_least(option))
+    declared = Annotated[kind, words]  # type: ignore[valid-type]
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=declared)
+
+
+def _declared(option: CommandOption, known: Property) -> tuple[Any, Any]:
+    """The type of an option and its default."""
+    if known.type is Type.BOOLEAN:
+        return bool, False
+    if known.type is Type.LIST or known.is_family:
+        return list[str] | None, None
+    if known.values:
+        choices = StrEnum(option.name, {value: value for value in known.values})  # type: ignore[misc]
+        return choices, None if known.default is None else choices(known.default)
+    if known.type is Type.INT:
+        number = None if known.default is None else int(known.default)
+        if option.in_seconds:
+            return float, (number or 0) / 1000
+        return (int | None, None) if number is None else (int, number)
+    return (str | None, None) if known.default is None else (str, known.default)
+
+
+def _least(option: CommandOption) -> float | None:
+    least = _property(option).minimum
+    return least / 1000 if option.in_seconds and least is not None else least
+
+
+def _property(option: CommandOption) -> Property:
+    kinds: list[dict[str, str]] = [{CLASS: words.classes[-1]} for words in all_words()]
+    return next(known for kind in kinds or [{}] if (known := property_of(option.key, kind)) is not None)
+
+
+def _text(option: CommandOption, value: Any) -> str:
+    if value is True:
+        return "true"
+    return str(round(value * 1000)) if option.in_seconds else str(value)
+
+
+def _as_it_stands(value: str) -> str:
+    """Nothing of it is looked up."""
+    return value.replace("${", "$${")

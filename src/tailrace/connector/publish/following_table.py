@@ -1,0 +1,202 @@
+"""A lake table that follows the log. A live table has one, and so has a table that still grows.
+
+    plan     which changes of a batch concern the table, in which shape, over which version
+    commit   what tasks have written becomes one version
+    reach    the table is at the batch's last transaction, and takes another shape where one is due
+
+Before it adds a version, it proves that the newest one is its own: a folder that was put back from a backup is refused.
+What survives a crash is the newest version with its stamp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tailrace.changes.decoding import Changes
+from tailrace.changes.folding import Folded, Writers
+from tailrace.changes.shape import TableShape, require_same
+from tailrace.changes.tail import parts_made, shape_between
+from tailrace.connector.publish.batch import ATTEMPTS, Batch, TableFold, TablePart
+from tailrace.errors import ResyncError
+from tailrace.lake.door import ConflictError, Draft, LakeTable, Rewrite, TableVersion
+from tailrace.lake.stamp import Stamp
+from tailrace.log.reader import LogReader
+from tailrace.model.cut import CutTable
+from tailrace.model.following import typed_like
+from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableId, TableSchema
+from tailrace.settings import TaskSizes
+from tailrace.source.door.codec import Codec
+from tailrace.source.door.values import Definition
+
+OpenDraft = Callable[[TableSchema, Stamp], Draft]
+RunRewrites = Callable[[list[Rewrite]], list[Any]]
+"""Runs them in tasks."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """Another shape of a table. It is harmless to take once the table has everything before `position`."""
+
+    schema: TableSchema
+    position: SourcePosition
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The versions of a lake table."""
+
+    version: int
+    """The number of its newest version."""
+    stamp: Stamp
+    """What that version carries."""
+    durable: int | None = None
+    """A version that survives a power cut, with all before it; None if none is known to."""
+
+    @property
+    def named(self) -> CutTable:
+        """The newest version as a cut names it."""
+        return named(self.version, self.stamp)
+
+
+class FollowingTable:
+    """One thread at a time."""
+
+    def __init__(
+        self,
+        table: TableId,
+        stored: LakeTable,
+        codec: type[Codec],
+        standing: Standing,
+        seq: int,
+        definition: Definition | None = None,
+    ) -> None:
+        self.table = table
+        self.stored = stored
+        self.codec = codec
+        self.standing = standing
+        self.seq = seq
+        """The last transaction that the table contains. It may be later than the stamp's: transactions that do not
+        concern the table make no version."""
+        self.definition = definition
+        """The one that the copy was begun under, or that the table has moved to."""
+        self.move: Move | None = None
+        """The shape to take next."""
+
+    @property
+    def relation(self) -> int:
+        return self.standing.stamp.relation
+
+    @property
+    def copy(self) -> int:
+        return self.standing.stamp.copy
+
+    @property
+    def is_durable(self) -> bool:
+        return self.standing.durable == self.standing.version
+
+    def make_durable(self) -> None:
+        """Let what was published survive a power cut. A cut may then name it."""
+        if not self.is_durable:
+            self.stored.make_durable(self.standing.durable)
+            self.standing = replace(self.standing, durable=self.standing.version)
+
+    def shape_in(self, batch: Batch) -> TableShape | None:
+        """The shape in which a batch's changes of this table come; None if the batch has none. `ResyncError` if the
+        table's copy cannot take them."""
+        if self.relation not in batch.weights or self.seq >= batch.upto:
+            return None
+        between = self.seq, batch.upto
+        shape = shape_between(batch.reader, self.table, between, self.codec.decode, self.relation)
+        if shape is None:
+            return None
+        shape = replace(shape, target=self._typed(shape.target))
+        require_same(shape, self.definition, self.codec.why_copy)
+        return shape
+
+    def plan(self, batch: Batch, shape: TableShape | None, sizes: TaskSizes, open_draft: OpenDraft) -> TablePart:
+        """Work for tasks on the changes that come in this shape, and the shape to take after them if one is due."""
+        move = self.move.schema if self.move is not None and self.is_to_move(batch.reader, batch.upto) else None
+        if shape is None:
+            return TablePart(move=move)
+        self._require_made_before(batch.reader, batch.upto)
+        draft = open_draft(shape.target, Stamp(batch.position, self.relation, self.copy, batch.upto))
+        changes = Changes.of(batch.reader, shape, (self.seq, batch.upto), sizes.read_bytes)
+        writers = Writers(draft.write, draft.write_alone)
+        return TablePart(draft, TableFold(str(self.table), changes, writers, batch.weights[self.relation], sizes), move)
+
+    def parts_of(self, draft: Draft, folded: Folded, rewrite: RunRewrites) -> list[Any]:
+        """What the next version consists of."""
+        self.require_standing()
+        parts = list(folded.parts)
+        return parts if folded.is_truncated else parts + rewrite(draft.rest(parts))
+
+    def commit(self, draft: Draft, parts: Sequence[Any], stamp: Stamp, *, replaces_all: bool = False) -> None:
+        """Make one version of the parts."""
+        version = draft.commit(parts, stamp, replaces_all=replaces_all)
+        self.standing = replace(self.standing, version=version, stamp=stamp)
+
+    def restamp(self, stamp: Stamp) -> None:
+        """Make a version in which nothing changes but the stamp."""
+
+        def write() -> None:
+            self.require_standing()
+            self.standing = replace(self.standing, version=self.stored.restamp(stamp), stamp=stamp)
+
+        _again_after_conflicts(write)
+
+    def reach(self, upto: int, move: TableSchema | None = None) -> None:
+        """The table has everything up to a transaction. Only then does it take the shape that follows."""
+        self.seq = max(self.seq, upto)
+        if move is not None:
+            _again_after_conflicts(lambda: self.note_version(self.stored.evolve(self._typed(move))))
+            self.definition, self.move = move.definition, None
+
+    def note_version(self, version: int) -> None:
+        """The table has a newer version with the same stamp."""
+        self.standing = replace(self.standing, version=version)
+
+    def is_to_move(self, reader: LogReader, upto: int) -> bool:
+        """Whether transaction `upto` is past everything before the move."""
+        if self.move is None or self.move.position.ordinal > reader.head.ordinal:
+            return False
+        return reader.seq_at(self.move.position.ordinal) <= upto
+
+    def require_standing(self) -> None:
+        """`ResyncError` if the table is not where we left it."""
+        newest = self.stored.version()
+        if newest is None or newest.stamp is None or not newest.stamp.is_of(self.standing.named):
+            raise ResyncError.of(self.table, "its lake table is not the one that was published")
+
+    def newest(self) -> TableVersion:
+        return TableVersion(self.standing.version, self.standing.stamp)
+
+    def _require_made_before(self, reader: LogReader, upto: int) -> None:
+        """`ResyncError` if a transaction that is to be published filled a part of the table that it may have made. What
+        it did to the part as a whole afterwards left no trace, because no other transaction can have seen the part."""
+        for part in parts_made(reader, self.relation, (self.seq, upto)):
+            reason = f"partition {part.table} was made and filled in one transaction, which may have emptied it again"
+            raise ResyncError.of(self.table, reason)
+
+    def _typed(self, schema: TableSchema) -> TableSchema:
+        """With the lake types that the table has had since it was copied."""
+        self.require_standing()
+        return typed_like(schema, self.stored.columns(self.standing.version))
+
+
+def named(version: int, stamp: Stamp) -> CutTable:
+    """A version as a cut names it."""
+    return CutTable(version, stamp.copy, stamp.seq or 0)
+
+
+def _again_after_conflicts(write: Callable[[], None]) -> None:
+    """After a conflict nothing of ours is in the table: another writer optimised it meanwhile."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            write()
+            return
+        except ConflictError:
+            if attempt == ATTEMPTS:
+                raise
