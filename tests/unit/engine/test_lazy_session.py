@@ -80,3 +80,16 @@ def test_one_that_did_not_start_soon_says_so_to_who_needs_it() -> None:
         assert tried.acquire(timeout=20)
         with pytest.raises(SessionError):
             lazy.get()
+
+
+def test_the_end_is_quiet_if_the_jvm_has_died_before_it() -> None:
+    class Dead(Session):
+        def stop(self) -> None:
+            super().stop()
+            raise ConnectionRefusedError(111, "Connection refused")
+
+    made = Dead()
+    started: Any = made
+    with LazySession(lambda: started) as lazy:
+        lazy.get()
+    assert made.stops == 1

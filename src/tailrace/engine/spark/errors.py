@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from tailrace.engine.door import EngineError
 
@@ -26,7 +26,11 @@ class JobError(Exception):
 
 def is_spark_gone(error: BaseException) -> bool:
     """Whether the session itself has died or never lived."""
-    return isinstance(error, EngineError | Py4JNetworkError | ConnectionError | EOFError)
+    if isinstance(error, EngineError | Py4JNetworkError | ConnectionError | EOFError):
+        return True
+    # If a connection breaks while it waits for an answer, py4j reports a failed call of one line. An answer that the
+    # JVM did give has a trace below that line.
+    return isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError) and "\n" not in str(error)
 
 
 def reason_of(error: BaseException) -> str:

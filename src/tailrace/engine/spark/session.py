@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import TypeVar
 from weakref import WeakSet
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tailrace import ending
 from tailrace.engine.spark import cluster, jvm
 from tailrace.engine.spark.cluster import has_context
-from tailrace.engine.spark.errors import SessionError
+from tailrace.engine.spark.errors import SessionError, is_spark_gone
 from tailrace.engine.spark.options import PYTHON_VARIABLE, builder_with, session_options, worker_python
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.lake.door import LakeFormat
@@ -193,7 +194,7 @@ class LazySession:
             is_last = self in _USERS and len(_USERS) == 1
             _USERS.discard(self)
             if is_last and self.started is not None:
-                self.started.stop()
+                _stop(self.started)
 
     def __enter__(self) -> LazySession:
         return self
@@ -206,6 +207,16 @@ class LazySession:
                 self._leave()
             finally:
                 self._lock.release()
+
+
+def _stop(spark: SparkSession) -> None:
+    """A JVM that has died, perhaps at this moment, has nothing left to stop."""
+    try:
+        spark.stop()
+    except (Py4JError, OSError) as error:
+        if not is_spark_gone(error):
+            raise
+        forget()
 
 
 def is_alive(spark: SparkSession) -> bool:
