@@ -44,14 +44,14 @@ _hidden: dict[str, _Hidden] = {}
 _lock = threading.Lock()
 
 
-def hide(value: str) -> None:
+def hide(value: str, characters_max: int = HIDDEN_CHARACTERS_MAX) -> None:
     """Mask this text in every message from now on."""
     if not value.strip():
         return
     with _lock:
         # The newest comes last.
         _hidden[value] = _hidden.pop(value) if value in _hidden else _Hidden.of(value)
-        while sum(map(len, _hidden)) > HIDDEN_CHARACTERS_MAX and len(_hidden) > 1:
+        while sum(map(len, _hidden)) > characters_max and len(_hidden) > 1:
             del _hidden[next(iter(_hidden))]
 
 

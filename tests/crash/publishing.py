@@ -10,13 +10,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pytest
 from tests.doors.scripted import ScriptedSource
 from tests.running import DIVIDED, sync_once
 
 from tailrace.engine.spark.session import session
-from tailrace.lake.delta.rows import locator
-from tailrace.lake.formats import format_named
+from tailrace.lake import formats
+from tailrace.lake.delta.format import DeltaFormat
+from tailrace.lake.delta.rows.row_files import RowSizes
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source import kinds
@@ -24,14 +24,22 @@ from tailrace.source import kinds
 HERE, IS_DIVIDED, IN_SPARK = "here", "divided", "spark"
 
 
+class IndexedDelta(DeltaFormat):
+    """Every file's key index is saved."""
+
+    name = "indexed-delta"
+
+    def __init__(self) -> None:
+        super().__init__(RowSizes(saved_rows_min=1))
+
+
 def sync(script: Path, lake: Path, how: str = HERE) -> dict[str, TableState]:
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
+    formats.register(IndexedDelta.name, "tests.crash.publishing:IndexedDelta")
     sizes = TaskSizes() if how == HERE else DIVIDED
-    settings = ConnectorSettings(lake, once=True, batch_bytes_max=1, sizes=sizes)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(locator, "SAVED_ROWS_MIN", 1)
-        spark = session(format_named("delta")) if how == IN_SPARK else None
-        return sync_once(settings, ScriptedSource(str(script)), spark)
+    settings = ConnectorSettings(lake, once=True, format=IndexedDelta.name, batch_bytes_max=1, sizes=sizes)
+    spark = session(IndexedDelta()) if how == IN_SPARK else None
+    return sync_once(settings, ScriptedSource(str(script)), spark)
 
 
 if __name__ == "__main__":

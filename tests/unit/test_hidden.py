@@ -7,7 +7,6 @@ import logging
 
 import pytest
 
-from tailrace import hidden
 from tailrace.connector.messages import JsonLines
 from tailrace.errors import DefiniteError
 from tailrace.hidden import MASK, hide, masked
@@ -50,8 +49,7 @@ def test_errors_and_logged_lines_have_nothing_of_it() -> None:
     assert (fields["message"], fields["event"]) == (f"user {MASK}", {"done": [MASK]})
 
 
-def test_the_newest_stay_hidden_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hidden, "HIDDEN_CHARACTERS_MAX", 27)
+def test_the_newest_stay_hidden_when_there_are_too_many() -> None:
     for value in ("first-one", "second-one", "first-one", "third-one"):
-        hide(value)
+        hide(value, characters_max=27)
     assert masked("first-one second-one third-one") == f"{MASK} second-one {MASK}"

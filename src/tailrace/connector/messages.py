@@ -78,10 +78,10 @@ class PrivateFiles(RotatingFileHandler):
 
 
 @contextmanager
-def messages_to(path: Path) -> Iterator[None]:
+def messages_to(path: Path, file_bytes_max: int = FILE_BYTES_MAX) -> Iterator[None]:
     """What the connector's threads log inside goes to this file too, and what threads of none do. Only its owner may
     read it."""
-    handler = PrivateFiles(path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8", delay=True)
+    handler = PrivateFiles(path, maxBytes=file_bytes_max, backupCount=FILES_KEPT, encoding="utf-8", delay=True)
     handler.setFormatter(JsonLines())
     handler.addFilter(lambda _: _owner.get() in (None, path))
     logger = logging.getLogger("tailrace")

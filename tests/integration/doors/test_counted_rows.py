@@ -19,7 +19,7 @@ from tests.doors.writing import copy, maintained, publish
 
 from tailrace.errors import ResyncError
 from tailrace.lake.delta.format import DeltaFormat
-from tailrace.lake.delta.rows import locator
+from tailrace.lake.delta.rows.row_files import RowSizes
 from tailrace.lake.door import LakeFormat, LakeTable
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import COUNT, row_schema
@@ -53,7 +53,7 @@ VALUES: list[list[Any]] = [
 Row = tuple[Any, ...]
 
 
-@pytest.fixture(params=[ParquetFormat(), DeltaFormat()], ids=lambda each: each.name)
+@pytest.fixture(params=[ParquetFormat(), DeltaFormat(RowSizes(saved_rows_min=50))], ids=lambda each: each.name)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> LakeTable:
     lake_format: LakeFormat = request.param
     return lake_format.table(LocalFolder(tmp_path).at("visits"))
@@ -93,10 +93,7 @@ def by_text(found: list[Row]) -> list[Row]:
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_published_counts_come_to_what_a_counter_comes_to(
-    table: LakeTable, parts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(locator, "SAVED_ROWS_MIN", 50)
+def test_published_counts_come_to_what_a_counter_comes_to(table: LakeTable, parts: int) -> None:
     rng = random.Random(3)
     pool = by_text([tuple(map(rng.choice, VALUES)) for _ in range(60)])
     # Keyed by text: Python's 0.0 is -0.0.

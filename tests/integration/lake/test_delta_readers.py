@@ -19,7 +19,7 @@ from tests.integration.doors.test_odd_names import KEY, ODD, Row, odd_row, state
 
 from tailrace.errors import DefiniteError, ResyncError
 from tailrace.lake.delta.format import DeltaFormat
-from tailrace.lake.delta.rows import row_files
+from tailrace.lake.delta.rows.row_files import RowSizes
 from tailrace.lake.delta.table import DeltaTable as OurTable
 from tailrace.lake.door import Wanted
 from tailrace.lake.stamp import Stamp
@@ -80,9 +80,9 @@ def land(table: OurTable, rows: list[Row], schema: TableSchema = ODD) -> None:
 
 
 def test_three_readers_agree_on_every_type_nulls_deleted_rows_and_columns_that_came_and_went(
-    spark: SparkSession, table: OurTable, path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, path: Path
 ) -> None:
-    monkeypatch.setattr(row_files, "ROW_GROUP_ROWS", 3)
+    table = DeltaFormat(RowSizes(group_rows_max=3)).table(LocalFolder(path))
     oracle = {number: odd_row(number, ODD) for number in range(20)} | {20: empty_row(20)}
     land(table, list(oracle.values()))
     for seq, number in enumerate((3, 4, 17), 1):

@@ -8,17 +8,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
-from tailrace.connector import messages
 from tailrace.connector.messages import join_owner, messages_to, own, owned
 
 
-def test_every_file_is_private_whoever_made_it_and_holds_a_json_object_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(messages, "FILE_BYTES_MAX", 1000)
-    with messages_to(tmp_path / "tailrace.log"):
+def test_every_file_is_private_whoever_made_it_and_holds_a_json_object_a_line(tmp_path: Path) -> None:
+    with messages_to(tmp_path / "tailrace.log", file_bytes_max=1000):
         for number in range(40):
             logging.getLogger("tailrace.test").info("something happened", extra={"number": number})
     files = sorted(tmp_path.iterdir())

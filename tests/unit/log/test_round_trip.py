@@ -95,10 +95,8 @@ def test_interleaved_transactions_come_back_apart_and_in_commit_order(writer: Lo
     assert played(writer.path, after=1) == [(2, b"a"), (2, b"b"), (2, b"c")]
 
 
-def test_pieces_hold_every_record_once_and_a_large_transaction_is_split(
-    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tailrace.log.files.record.FRAME_BYTES_MAX", 4096)
+def test_pieces_hold_every_record_once_and_a_large_transaction_is_split(tmp_path: Path) -> None:
+    writer = open_log(tmp_path, LogOptions(frame_bytes_max=4096))
     payloads = [f"{number:05d}".encode() * 20 for number in range(1000)]
     writer.append(batch([*transaction(7, 100, b"small"), *transaction(8, 200, *payloads)]))
     writer.flush()

@@ -22,7 +22,7 @@ from tailrace.lake.delta.metadata import Field, Metadata, upgraded
 from tailrace.lake.delta.rows.deletion_vectors import positions_in, read_vector, write_vectors
 from tailrace.lake.delta.rows.keyless_part import CountsWriter
 from tailrace.lake.delta.rows.part import Part, RowsWriter, StatesWriter
-from tailrace.lake.delta.rows.row_files import read_batches, write_rows
+from tailrace.lake.delta.rows.row_files import RowSizes, read_batches, write_rows
 from tailrace.lake.door import Rewrite
 from tailrace.lake.stamp import Stamp
 from tailrace.storage.door import Storage
@@ -56,8 +56,9 @@ class DeltaDraft:
         if self.metadata.has_vectors or self.base is None:
             return []
         files, left = self.base.files, self._left(list(parts))
+        sizes = (self.write if isinstance(self.write, RowsWriter) else self.write.rows).sizes
         return [
-            Rewritten(self.log.table, self.metadata.fields, files[path], vector.serialize())
+            Rewritten(self.log.table, self.metadata.fields, files[path], vector.serialize(), sizes)
             for path, vector in left.items()
             if len(vector) < records(files[path])
         ]
@@ -119,11 +120,12 @@ class Rewritten:
     fields: tuple[Field, ...]
     add: Action
     gone: bytes
+    sizes: RowSizes
 
     def __call__(self) -> Part:
         positions = positions_in(BitMap64.deserialize(self.gone))
         left = read_batches(self.table, name_of(self.table, self.add["path"]), self.fields, positions)
-        added = write_rows(self.table, left, self.fields)
+        added = write_rows(self.table, left, self.fields, self.sizes)
         return Part((added,) if added else ())
 
 

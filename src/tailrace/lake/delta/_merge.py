@@ -28,7 +28,7 @@ from tailrace.lake.delta.log.versions import CommitLog
 from tailrace.lake.delta.metadata import Field
 from tailrace.lake.delta.rows.deletion_vectors import positions_in, read_vector
 from tailrace.lake.delta.rows.part import Part
-from tailrace.lake.delta.rows.row_files import read_batches, write_rows
+from tailrace.lake.delta.rows.row_files import RowSizes, read_batches, write_rows
 from tailrace.storage.door import Storage
 
 FILES_MAX = 8
@@ -108,13 +108,14 @@ class MergedFiles:
     fields: tuple[Field, ...]
     files: tuple[Action, ...]
     key: tuple[str, ...]
+    sizes: RowSizes
 
     def __call__(self) -> Part:
         names = [field.name for physical in self.key for field in self.fields if field.physical == physical]
         batches = self._rows()
         if len(self.files) > 1 and names:
             batches = _sorted(list(batches), names)
-        added = write_rows(self.table, batches, self.fields)
+        added = write_rows(self.table, batches, self.fields, self.sizes)
         return Part((added,) if added else ())
 
     def _rows(self) -> Iterator[pa.RecordBatch]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from tailrace.lake.delta.rows.row_files import SIZES, RowSizes
 from tailrace.lake.delta.table import DeltaTable
 from tailrace.storage.door import Storage
 
@@ -41,6 +42,9 @@ class DeltaFormat:
 
     name: ClassVar[str] = "delta"
 
+    def __init__(self, sizes: RowSizes = SIZES) -> None:
+        self._sizes = sizes
+
     def configure(self, builder: Any) -> Any:
         from delta import configure_spark_with_delta_pip
 
@@ -49,4 +53,4 @@ class DeltaFormat:
         return configure_spark_with_delta_pip(builder)
 
     def table(self, place: Storage) -> DeltaTable:
-        return DeltaTable(place)
+        return DeltaTable(place, self._sizes)

@@ -21,11 +21,12 @@ from tailrace.lake.delta.log.commit import Origin, commit
 from tailrace.lake.delta.log.contents import FOLLOW, MERGE_FILES, Contents, read_contents
 from tailrace.lake.delta.log.vacuum import prune
 from tailrace.lake.delta.log.versions import COPY, CommitLog
-from tailrace.lake.delta.metadata import Field, Metadata, require_kept
+from tailrace.lake.delta.metadata import Metadata, require_kept
 from tailrace.lake.delta.rows.growing_part import GrowingWriter
 from tailrace.lake.delta.rows.keyless_part import CountsWriter
 from tailrace.lake.delta.rows.locator import Locator
 from tailrace.lake.delta.rows.part import RowsWriter, StatesWriter
+from tailrace.lake.delta.rows.row_files import SIZES, RowSizes
 from tailrace.lake.door import Pruned, Scan, TableVersion, Wanted
 from tailrace.lake.stamp import Stamp
 from tailrace.model.following import steps
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
 class DeltaTable:
     """The Delta table in one place."""
 
-    def __init__(self, place: Storage) -> None:
+    def __init__(self, place: Storage, sizes: RowSizes = SIZES) -> None:
         self._place = place
+        self._sizes = sizes
         self._log = CommitLog(place)
         self._known: Contents | None = None
 
@@ -69,8 +71,7 @@ class DeltaTable:
         if base is not None:
             require_kept(schema.table, base.protocol, metadata)
         widened = metadata.with_exact()
-        write = RowsWriter(self._place, metadata.source_fields, _exact_field(widened))
-        return DeltaDraft(self._log, base, metadata, widened, stamp, COPY, write)
+        return DeltaDraft(self._log, base, metadata, widened, stamp, COPY, self._rows_writer(metadata, widened))
 
     def publish(
         self,
@@ -90,8 +91,7 @@ class DeltaTable:
         files = tuple(base.files.values())
         with_key = partial(GrowingWriter, tells_all=tells_all) if is_growing else StatesWriter
         writer = with_key if schema.key else CountsWriter
-        locator, fields = self._locator_of(metadata, schema), metadata.source_fields
-        write = writer(self._place, fields, _exact_field(widened), schema, locator, files)
+        write = writer(self._rows_writer(metadata, widened), schema, self._locator_of(metadata, schema), files)
         return DeltaDraft(self._log, base, metadata, widened, stamp, "PUBLISH", write)
 
     def restamp(self, stamp: Stamp) -> int:
@@ -117,7 +117,7 @@ class DeltaTable:
         files = choose(self._place, base, key) if base.foreign is None else []
         if files:
             origin = Origin(MERGE_FILES, self._log.stamp(base.version), key)
-            rewrite = MergedFiles(self._place, base.metadata.fields, tuple(files), tuple(key or ()))
+            rewrite = MergedFiles(self._place, base.metadata.fields, tuple(files), tuple(key or ()), self._sizes)
             return DeltaMerging(self._log, base.version + 1, origin, rewrite)
         if is_due(self._log, base.version):
             checkpoint(self._log, base)
@@ -154,9 +154,9 @@ class DeltaTable:
 
     def _locator_of(self, metadata: Metadata, schema: TableSchema) -> Locator:
         key, whole_rows = [metadata.field(name) for name in schema.key or schema.names], not schema.key
-        return Locator(self._place, key, whole_rows=whole_rows, exact=metadata.exact)
+        saved_rows_min = self._sizes.saved_rows_min
+        return Locator(self._place, key, whole_rows=whole_rows, exact=metadata.exact, saved_rows_min=saved_rows_min)
 
-
-def _exact_field(metadata: Metadata) -> Field:
-    assert metadata.exact is not None
-    return metadata.exact
+    def _rows_writer(self, metadata: Metadata, widened: Metadata) -> RowsWriter:
+        assert widened.exact is not None
+        return RowsWriter(self._place, metadata.source_fields, widened.exact, self._sizes)

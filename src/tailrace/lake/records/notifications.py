@@ -19,14 +19,15 @@ FILE_BYTES_MAX = 4 << 20
 class Notifications:
     """Appended to by the one connector of the lake, read by any process."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file_bytes_max: int = FILE_BYTES_MAX) -> None:
         self._path = path
+        self._file_bytes_max = file_bytes_max
         self._older = path.with_suffix(f".1{path.suffix}")
 
     def append(self, notification: Notification) -> None:
         """Durable when this returns."""
         with suppress(FileNotFoundError):
-            if self._path.stat().st_size >= FILE_BYTES_MAX:
+            if self._path.stat().st_size >= self._file_bytes_max:
                 self._path.rename(self._older)
                 sync(self._path.parent)
         append_line(self._path, notification.to_json())

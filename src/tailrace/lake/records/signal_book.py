@@ -35,9 +35,17 @@ class _Content:
 class SignalBook:
     """`signals.json`."""
 
-    def __init__(self, path: Path, now_us: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
+    def __init__(
+        self,
+        path: Path,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        ended_max: int = ENDED_MAX,
+        ended_characters_max: int = ENDED_CHARACTERS_MAX,
+    ) -> None:
         self._path = path
         self._now_us = now_us
+        self._ended_max = ended_max
+        self._ended_characters_max = ended_characters_max
         self._seen: tuple[tuple[int, int, int], _Content] | None = None
 
     def records(self) -> list[SignalRecord]:
@@ -94,10 +102,20 @@ class SignalBook:
             raise DefiniteError(f"{self._path} is damaged", "restore it from a backup") from None
 
     def _store(self, content: _Content) -> None:
-        kept = _Content(_kept(content.records), content.places)
+        kept = _Content(self._kept(content.records), content.places)
         listed = [asdict(record) for record in kept.records.values()]
         write_json(self._path, {"signals": listed, "places": kept.places})
         self._seen = self._mark(), kept
+
+    def _kept(self, records: Mapping[str, SignalRecord]) -> dict[str, SignalRecord]:
+        """All that have not ended, and the newest of the others."""
+        left, room, forgotten = self._ended_max, self._ended_characters_max, set()
+        for id_, record in reversed(list(records.items())):
+            if record.has_ended:
+                left, room = left - 1, room - len(record.signal.data)
+                if left < 0 or room < 0:
+                    forgotten.add(id_)
+        return {id_: record for id_, record in records.items() if id_ not in forgotten}
 
     def _mark(self) -> tuple[int, int, int]:
         """Another one when the file was replaced."""
@@ -110,14 +128,3 @@ class SignalBook:
 
 def _record(signal: dict[str, str], state: str, **fields: Any) -> SignalRecord:
     return SignalRecord(signal=Signal(**signal), state=SignalState(state), **fields)
-
-
-def _kept(records: Mapping[str, SignalRecord]) -> dict[str, SignalRecord]:
-    """All that have not ended, and the newest of the others."""
-    left, room, forgotten = ENDED_MAX, ENDED_CHARACTERS_MAX, set()
-    for id_, record in reversed(list(records.items())):
-        if record.has_ended:
-            left, room = left - 1, room - len(record.signal.data)
-            if left < 0 or room < 0:
-                forgotten.add(id_)
-    return {id_: record for id_, record in records.items() if id_ not in forgotten}

@@ -90,15 +90,15 @@ def conform(batch: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def frame_sized(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, in batches of about FRAME_BYTES_MAX at most (one row may be larger)."""
+def frame_sized(batches: list[pa.RecordBatch], frame_bytes_max: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order, in batches of about this size at most (one row may be larger)."""
     group: list[pa.RecordBatch] = []
-    room = FRAME_BYTES_MAX
-    for batch in (part for whole in batches for part in _cut(whole)):
+    room = frame_bytes_max
+    for batch in (part for whole in batches for part in _cut(whole, frame_bytes_max)):
         weight = weigh(batch)
         if group and weight > room:
             yield _join(group)
-            group, room = [], FRAME_BYTES_MAX
+            group, room = [], frame_bytes_max
         group.append(batch)
         room -= weight
     if group:
@@ -112,12 +112,12 @@ def weigh(batch: pa.RecordBatch) -> int:
     return int(where[-1] - where[0]) + RECORD_BYTES_FIXED * rows
 
 
-def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    if weigh(batch) <= FRAME_BYTES_MAX:
+def _cut(batch: pa.RecordBatch, frame_bytes_max: int) -> Iterator[pa.RecordBatch]:
+    if weigh(batch) <= frame_bytes_max:
         yield batch
         return
     ends = np.cumsum(Columns.of(batch).size.astype(np.int64) + RECORD_BYTES_FIXED)
-    cuts = np.flatnonzero(np.diff(ends // FRAME_BYTES_MAX)) + 1
+    cuts = np.flatnonzero(np.diff(ends // frame_bytes_max)) + 1
     for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), batch.num_rows], strict=True):
         yield batch.slice(start, stop - start)
 

@@ -41,8 +41,9 @@ _NO_LISTS = np.zeros(0, dtype=np.uint64)
 class TransactionIndex:
     """The index over the segments that were there when it was made."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, portion_words: int = PORTION_WORDS) -> None:
         self.path = path
+        self._portion_words = portion_words
         self.positions = segment_positions(path)
         self._headers: dict[int, SegmentHeader] = {}
 
@@ -154,7 +155,7 @@ class TransactionIndex:
         start = int(rows["lists_start"][0])
         ends = rows["lists_start"] + list_words(rows) - start
         # Long details make a shorter portion.
-        rows = rows[: max(1, int(np.searchsorted(ends, PORTION_WORDS, side="right")))]
+        rows = rows[: max(1, int(np.searchsorted(ends, self._portion_words, side="right")))]
         words = int(ends[len(rows) - 1])
         # A torn last row says nonsense here; then all lists are looked at.
         words = words if words >= 0 else 1 << 48

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tailrace.errors import TransientError
+from tailrace.log.files.record import FRAME_BYTES_MAX
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class LogOptions:
     """`append` refuses more than this while the log is blocked."""
     write_ahead_bytes: int = 256 << 10
     """Appended records are written when they are this many bytes. Fewer wait for the flush, to share a frame."""
+    frame_bytes_max: int = FRAME_BYTES_MAX
+    """About as much as a frame takes; one record may be larger."""
     compression: str | None = None
     """`lz4` or `zstd`."""
     reuse: bool = True

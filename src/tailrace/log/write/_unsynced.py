@@ -23,7 +23,8 @@ IndexedFrame = tuple[FrameHead, int, int]
 class Unsynced:
     """Batches in order: the first of them are in the segment's file already, the others wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
         self.frames: list[IndexedFrame] = []
         self.derived: list[Derived] = []
         """What the ledger made of the batches, for the index."""
@@ -50,7 +51,7 @@ class Unsynced:
         self._before_last_write = (segment.size, self._written, len(self.frames))
         after = self.frames[-1][0].position_next if self.frames else position
         try:
-            for batch in frame_sized(self._batches[self._written :]):
+            for batch in frame_sized(self._batches[self._written :], self.frame_bytes_max):
                 head, content = encoder.encode(batch, after, position)
                 self.frames.append((head, segment.size, table_bits(relations_of(batch))))
                 segment.append([content])

@@ -60,7 +60,7 @@ class LogWriter:
         self._segments = segments
         self._ledger = ledger
         self._room = Room(segments, ledger, options.quota_bytes)
-        self._unsynced = Unsynced()
+        self._unsynced = Unsynced(options.frame_bytes_max)
         self._lock = lock
         self._is_interrupted = False
 
@@ -163,7 +163,7 @@ class LogWriter:
             if self._unsynced:
                 self._room.require(self._unsynced)
                 self._segments.open.write_and_sync(self._unsynced, self._ledger.base)
-                self._unsynced = Unsynced()
+                self._unsynced = Unsynced(self._unsynced.frame_bytes_max)
                 self._segments.show()
             if self._segments.is_due_to_roll():
                 self._segments.roll(self._ledger)

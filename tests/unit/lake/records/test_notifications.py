@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from tailrace.lake.records import notifications as module
 from tailrace.lake.records.notifications import Notifications
 from tailrace.model.notification import CopyStep, Notification
 
@@ -34,9 +31,8 @@ def test_a_line_that_a_crash_cut_short_is_left_out_and_the_next_one_takes_its_pl
     assert path.read_text().endswith("}\n")
 
 
-def test_the_journal_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FILE_BYTES_MAX", 1000)
-    journal = Notifications(tmp_path / "notifications.jsonl")
+def test_the_journal_does_not_grow_for_ever(tmp_path: Path) -> None:
+    journal = Notifications(tmp_path / "notifications.jsonl", file_bytes_max=1000)
     for number in range(100):
         journal.append(Notification(CopyStep.IN_PROGRESS, number))
     times = [each.time_us for each in journal.all()]

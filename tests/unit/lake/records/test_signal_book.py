@@ -13,7 +13,6 @@ import pytest
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
-from tailrace.lake.records import signal_book as module
 from tailrace.lake.records.signal_book import SignalBook
 from tailrace.model.signal import Arrival, Signal, SignalRecord, SignalState
 
@@ -79,11 +78,8 @@ def test_what_cannot_be_read_is_rejected_and_what_has_ended_is_no_longer_open(bo
     assert states(book)["bad"] is SignalState.REJECTED
 
 
-def test_only_the_last_ended_signals_are_kept_and_all_that_have_not_ended(
-    book: SignalBook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "ENDED_MAX", 3)
-    monkeypatch.setattr(module, "ENDED_CHARACTERS_MAX", 10)
+def test_only_the_last_ended_signals_are_kept_and_all_that_have_not_ended(tmp_path: Path) -> None:
+    book = SignalBook(tmp_path / "signals.json", ended_max=3, ended_characters_max=10)
     book.enter([arrival("open")], {})
     book.enter([arrival(str(number), "bad") for number in range(5)], {})
     assert list(states(book)) == ["open", "2", "3", "4"]

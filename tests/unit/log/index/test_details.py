@@ -29,6 +29,7 @@ from tests.unit.log.records import (
 
 from tailrace.errors import DefiniteError
 from tailrace.log.files.layout import INDEX_SUFFIXES, index_path
+from tailrace.log.index.transactions import TransactionIndex, transaction_table
 from tailrace.log.reader import LogReader
 from tailrace.log.verify import verify
 
@@ -71,17 +72,17 @@ def test_a_long_detail_is_kept_in_the_index_and_in_the_next_segment(tmp_path: Pa
     assert LogReader(tmp_path).position_of(3).detail == detail[3:]
 
 
-def test_many_long_details_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tailrace.log.index.transactions.PORTION_WORDS", 100)
+def test_many_long_details_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     writer = open_log(tmp_path)
     details = [b"%d" % seq * 500 for seq in range(1, 20)]
     for seq, detail in enumerate(details, 1):
         writer.append(batch(transaction(seq, seq * 100, b"a", relation=seq % 3 + 1, detail=detail)))
     writer.flush()
-    reader = LogReader(tmp_path)
-    assert reader.transactions(0, 19)["detail"].to_pylist() == details
-    assert reader.relations(0, 19) == {1, 2, 3}
-    assert [len(rows) for rows, _ in reader.portions(0, 19)] == [19]
+    index = TransactionIndex(tmp_path, portion_words=100)
+    table = transaction_table(*index.read(0, 19, with_details=True))
+    assert table["detail"].to_pylist() == details
+    assert table["relations"].to_pylist() == [[seq % 3 + 1] for seq in range(1, 20)]
+    assert [len(rows) for rows, _ in index.portions(0, 19)] == [1] * 19
 
 
 def test_words_that_change_places_in_a_detail_are_damage(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Columns that the source left out of states, taken from the old rows.
 
 What is left out is large: a small batch of states may stand for any amount of it. So old rows are read a group of their
-file at a time, in the order in which they lie, and states are completed in parts of about `FILLED_BYTES_MAX`.
+file at a time, in the order in which they lie, and states are completed in parts of about `filled_bytes_max`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from tailrace.model.lake_types import is_limited
 from tailrace.model.nested import replaced
 from tailrace.storage.door import Storage
 
-FILLED_BYTES_MAX = 64 << 20
-"""Of old values for each part; to read, fill in and write so much takes about seven times as much memory."""
-
 
 @dataclass(frozen=True)
 class OldRows:
@@ -33,6 +30,7 @@ class OldRows:
     names: Sequence[str]
     files: np.ndarray
     positions: np.ndarray
+    filled_bytes_max: int
 
     def filled(
         self, states: pa.Table, partial: np.ndarray, fields: Sequence[Field], exact: Field
@@ -47,7 +45,7 @@ class OldRows:
             rows.append(chosen)
             old.append(found)
             weight += found.nbytes
-            if weight >= FILLED_BYTES_MAX:
+            if weight >= self.filled_bytes_max:
                 yield _completed(states, rows, old, exact)
                 rows, old, weight = [rows[0][:0]], [], 0
         if old:

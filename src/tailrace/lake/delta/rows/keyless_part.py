@@ -15,23 +15,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tailrace.lake.delta.metadata import Field
 from tailrace.lake.delta.rows.locator import Locator, Places
 from tailrace.lake.delta.rows.part import Action, Part, RowsWriter, drifted, gone_at
 from tailrace.model.change import COUNT
 from tailrace.model.exact import exact_of, with_exact
 from tailrace.model.row import repeated
 from tailrace.model.table import TableSchema
-from tailrace.storage.door import Storage
 
 
 @dataclass(frozen=True)
 class CountsWriter:
     """Writes counts over a base; over nothing where `files` is None."""
 
-    table: Storage
-    fields: tuple[Field, ...]
-    exact: Field
+    rows: RowsWriter
     schema: TableSchema
     locator: Locator
     files: tuple[Action, ...] | None
@@ -45,7 +41,7 @@ class CountsWriter:
         rows = with_exact(counts.select(list(self.schema.names)), exact_of(counts))
         gone = self._gone(rows.filter(pa.array(more < 0)), -more[more < 0])
         new = repeated(rows.filter(pa.array(more > 0)), more[more > 0])
-        return replace(RowsWriter(self.table, self.fields, self.exact)(new), gone=gone)
+        return replace(self.rows(new), gone=gone)
 
     def _gone(self, rows: pa.Table, wanted: np.ndarray) -> dict[str, bytes]:
         """So many positions of each row."""

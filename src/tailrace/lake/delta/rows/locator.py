@@ -29,14 +29,13 @@ from tailrace.lake.delta.file_names import last_part, name_of
 from tailrace.lake.delta.metadata import Field
 from tailrace.lake.delta.rows._damage import damaged
 from tailrace.lake.delta.rows.deletion_vectors import positions_in, read_vector
-from tailrace.lake.delta.rows.row_files import read_batches, read_columns
+from tailrace.lake.delta.rows.row_files import SIZES, read_batches, read_columns
 from tailrace.lake.key_index import KeyIndex, identity_of
 from tailrace.model.codes import KeyCodes, key_codes
 from tailrace.storage.door import Storage
 
 INDEX_FOLDER = "_tailrace_keys"
 """Readers and VACUUM pass over folders that begin so."""
-SAVED_ROWS_MIN = 100_000
 REMEMBERED_ROWS_MAX = 4_000_000
 """Of files whose indexes are in memory."""
 REMEMBERED_FILES_MAX = 512
@@ -108,7 +107,13 @@ class Locator:
     """Finds keys in the files of one version. Any thread, any process."""
 
     def __init__(
-        self, table: Storage, key: Sequence[Field], *, whole_rows: bool = False, exact: Field | None = None
+        self,
+        table: Storage,
+        key: Sequence[Field],
+        *,
+        whole_rows: bool = False,
+        exact: Field | None = None,
+        saved_rows_min: int = SIZES.saved_rows_min,
     ) -> None:
         self._table = table
         self._key = tuple(key)
@@ -116,6 +121,7 @@ class Locator:
         """The key is all columns of a table that has none."""
         self.exact = exact if whole_rows else None
         """Where files have what those columns cannot hold, if any has."""
+        self._saved_rows_min = saved_rows_min
 
     @property
     def physical(self) -> list[str]:
@@ -152,7 +158,7 @@ class Locator:
 
     def _load(self, add: Action) -> KeyIndex:
         name = name_of(self._table, add["path"])
-        if json.loads(add["stats"])["numRecords"] < SAVED_ROWS_MIN:
+        if json.loads(add["stats"])["numRecords"] < self._saved_rows_min:
             return self._made(name)
         found = self._table.look(name)
         if found is None:

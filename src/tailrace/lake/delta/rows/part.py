@@ -25,7 +25,7 @@ from tailrace.lake.delta.metadata import Field
 from tailrace.lake.delta.rows._unsent_columns import OldRows
 from tailrace.lake.delta.rows.deletion_vectors import vector_at
 from tailrace.lake.delta.rows.locator import Locator, Places
-from tailrace.lake.delta.rows.row_files import write_rows
+from tailrace.lake.delta.rows.row_files import SIZES, RowSizes, write_rows
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
 from tailrace.model.exact import EXACT, exact_of, with_exact
 from tailrace.model.table import TableSchema
@@ -57,6 +57,7 @@ class RowsWriter:
     table: Storage
     fields: tuple[Field, ...]
     exact: Field
+    sizes: RowSizes = SIZES
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Part:
         coming, odd = iter(batches), list[pa.RecordBatch]()
@@ -68,11 +69,11 @@ class RowsWriter:
                     return
                 yield batch
 
-        added = write_rows(self.table, plain(), self.fields)
+        added = write_rows(self.table, plain(), self.fields, self.sizes)
         if not odd:
             return Part((added,) if added else ())
         rest = (self._named(batch) for batch in itertools.chain(odd, coming))
-        also = write_rows(self.table, rest, (*self.fields, self.exact))
+        also = write_rows(self.table, rest, (*self.fields, self.exact), self.sizes)
         return Part(tuple(each for each in (added, also) if each), has_exact=True)
 
     def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -83,9 +84,7 @@ class RowsWriter:
 class StatesWriter:
     """Writes states over a base; over nothing where `files` is None."""
 
-    table: Storage
-    fields: tuple[Field, ...]
-    exact: Field
+    rows: RowsWriter
     schema: TableSchema
     locator: Locator
     files: tuple[Action, ...] | None
@@ -140,11 +139,13 @@ class StatesWriter:
             old = pa.Table.from_struct_array(origins.filter(pa.array(moved)))
             from_old = self._find(old, self.schema.key)
             self._prove(_as_known(old), from_old)
-            rows = np.flatnonzero(moved)[from_old.which]
-            files[rows], positions[rows] = from_old.file, from_old.position
+            which = np.flatnonzero(moved)[from_old.which]
+            files[which], positions[which] = from_old.file, from_old.position
         assert self.files is not None
-        names = [name_of(self.table, add["path"]) for add in self.files]
-        yield from OldRows(self.table, names, files, positions).filled(states, partial, self.fields, self.exact)
+        rows = self.rows
+        names = [name_of(rows.table, add["path"]) for add in self.files]
+        old_rows = OldRows(rows.table, names, files, positions, rows.sizes.filled_bytes_max)
+        yield from old_rows.filled(states, partial, rows.fields, rows.exact)
 
     def _write_all(self, complete: Iterable[pa.Table]) -> list[Part]:
         written: list[Part] = []
@@ -152,14 +153,15 @@ class StatesWriter:
             for states in complete:
                 written.append(self._write(states))
         except BaseException:
-            self.table.delete(name_of(self.table, add["path"]) for part in written for add in part.added)
+            table = self.rows.table
+            table.delete(name_of(table, add["path"]) for part in written for add in part.added)
             raise
         return written
 
     def _write(self, states: pa.Table) -> Part:
         chosen = self._in_order(states, np.flatnonzero(~states.column(DELETED).to_numpy()))
         rows = with_exact(states.select(list(self.schema.names)), exact_of(states)).take(pa.array(chosen))
-        return RowsWriter(self.table, self.fields, self.exact)(rows.to_batches())
+        return self.rows(rows.to_batches())
 
     def _in_order(self, states: pa.Table, chosen: np.ndarray) -> np.ndarray:
         """Some rows by their key."""

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,6 @@ from tailrace.model.lake_types import arrow_type
 from tailrace.model.nested import is_nested
 from tailrace.storage.door import Storage
 
-ROW_GROUP_ROWS = 256 << 10
-ROW_GROUP_BYTES = 64 << 20
-"""In memory. Files are read a group at a time."""
-COLLECTED_BYTES = 16 << 20
-"""Batches are collected to so much, in memory, before they are written as a group of rows."""
 SAMPLE_ROWS = 1000
 REPEATED_MIN = 10
 """So often must values of a column be there on average for it to get a dictionary."""
@@ -40,18 +36,44 @@ _EPOCH_DAYS = _EPOCH.toordinal()
 Action = Mapping[str, Any]
 
 
-def write_rows(table: Storage, batches: Iterable[pa.RecordBatch], fields: Sequence[Field]) -> Action | None:
+@dataclass(frozen=True)
+class RowSizes:
+    """How much of a table is in memory at a time, and which of its files are small. Bytes are in memory."""
+
+    group_rows_max: int = 256 << 10
+    group_bytes_max: int = 64 << 20
+    """Files are read a group of rows at a time."""
+    collected_bytes: int = 16 << 20
+    """Batches are collected to this size before they are written as a group of rows."""
+    filled_bytes_max: int = 64 << 20
+    """Of old values that are filled into states at a time. Reading, filling in and writing them takes about seven times
+    as much memory."""
+    saved_rows_min: int = 100_000
+    """The key index of a smaller file is not saved."""
+
+    def group_rows(self, rows: pa.Table) -> int:
+        """How many of these rows a group may have."""
+        fitting: int = self.group_bytes_max * rows.num_rows // max(rows.nbytes, 1)
+        return max(1, min(self.group_rows_max, fitting))
+
+
+SIZES = RowSizes()
+
+
+def write_rows(
+    table: Storage, batches: Iterable[pa.RecordBatch], fields: Sequence[Field], sizes: RowSizes = SIZES
+) -> Action | None:
     """One new file, its content durable when this returns, as its `add` action; None without rows.
 
     Batches have the fields' own names; columns that they lack are null.
     """
-    coming = _collected(batches)
+    coming = _collected(batches, sizes.collected_bytes)
     first = next(coming, None)
     if first is None:
         return None
     name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
     with table.create(name) as sink:
-        written = _write(sink, itertools.chain([first], coming), fields)
+        written = _write(sink, itertools.chain([first], coming), fields, sizes)
         size = sink.tell()
     return {
         "path": name,
@@ -63,7 +85,7 @@ def write_rows(table: Storage, batches: Iterable[pa.RecordBatch], fields: Sequen
     }
 
 
-def _write(sink: pa.NativeFile, parts: Iterable[pa.Table], fields: Sequence[Field]) -> Any:
+def _write(sink: pa.NativeFile, parts: Iterable[pa.Table], fields: Sequence[Field], sizes: RowSizes) -> Any:
     """Returns what Parquet says of the whole file."""
     schema = pa.schema([field.arrow for field in fields])
     collected: list[Any] = []
@@ -71,7 +93,7 @@ def _write(sink: pa.NativeFile, parts: Iterable[pa.Table], fields: Sequence[Fiel
     try:
         for rows in parts:
             writer = writer or _writer(sink, schema, collected, _repeating(rows, fields))
-            writer.write_table(physical(rows, fields, schema), row_group_size=_group_rows(rows))
+            writer.write_table(physical(rows, fields, schema), row_group_size=sizes.group_rows(rows))
     except BaseException:
         if writer is not None:
             with suppress(Exception):
@@ -82,7 +104,7 @@ def _write(sink: pa.NativeFile, parts: Iterable[pa.Table], fields: Sequence[Fiel
     return collected[0]
 
 
-def _collected(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _collected(batches: Iterable[pa.RecordBatch], collected_bytes: int) -> Iterator[pa.Table]:
     """The rows of neighbouring batches together. Empty ones are left out."""
     held: list[pa.RecordBatch] = []
     size = 0
@@ -93,17 +115,11 @@ def _collected(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         if batch.num_rows:
             held.append(batch)
             size += batch.nbytes
-        if size >= COLLECTED_BYTES:
+        if size >= collected_bytes:
             yield pa.Table.from_batches(held)
             held, size = [], 0
     if held:
         yield pa.Table.from_batches(held)
-
-
-def _group_rows(rows: pa.Table) -> int:
-    """How many rows a group of rows may have."""
-    fitting: int = ROW_GROUP_BYTES * rows.num_rows // max(rows.nbytes, 1)
-    return max(1, min(ROW_GROUP_ROWS, fitting))
 
 
 def _writer(sink: pa.NativeFile, schema: pa.Schema, collected: list[Any], repeating: Sequence[str]) -> Any:

@@ -44,11 +44,11 @@ _DECIMAL_DIGITS_MAX = 18
 class RowReader:
     """Reads the rows of a table that a COPY sends. For one thread."""
 
-    def __init__(self, schema: TableSchema) -> None:
+    def __init__(self, schema: TableSchema, block_bytes: int = BLOCK_BYTES) -> None:
         self._schema = schema
         self._columns = _columns([column.type for column in schema.columns])
         texts = int(np.count_nonzero(self._columns["kind"] == kernel.TEXT))
-        self._bytes_max = min(BLOCK_BYTES, TEXTS_BYTES_MAX // max(1, texts))
+        self._bytes_max = min(block_bytes, TEXTS_BYTES_MAX // max(1, texts))
         """What rows that are read together may have of bytes."""
         self._out = self._room()
 

@@ -42,8 +42,8 @@ _INSERT, _UPDATE, _DELETE, _TRUNCATE = (
 )
 _UNSENT = np.uint8(Kind.UNSENT)
 _OPS: dict[int, str] = {Kind.INSERT: "c", Kind.UPDATE: "u", Kind.DELETE: "d", Kind.TRUNCATE: "t"}
-_PART_BYTES = 3 << 19
-_PART_ROWS_MIN = 2_000
+PART_BYTES = 3 << 19
+PART_ROWS_MIN = 2_000
 """So much is decoded at a time: what was read for one column is still near the processor when the next one is read."""
 _MESSAGE_BYTE = np.zeros(256, dtype=np.uint8)
 for _kind, _byte in {Kind.INSERT: b"I", Kind.UPDATE: b"U", Kind.DELETE: b"D", Kind.TRUNCATE: b"T"}.items():
@@ -55,7 +55,7 @@ Texts = Mapping[str, Any]
 _TUPLE_AT = 5  # four more in a streamed transaction, where an xid follows the message byte
 
 
-def decode(records: Any, schema: TableSchema) -> Any:
+def decode(records: Any, schema: TableSchema, part_bytes: int = PART_BYTES, part_rows_min: int = PART_ROWS_MIN) -> Any:
     """Decode a batch of log records, all of the schema's relation and of this version of its shape.
 
     One row out for each row in, in the same order. Deletes and truncates have no new row: their
@@ -68,7 +68,7 @@ def decode(records: Any, schema: TableSchema) -> Any:
         raise ResyncError.of(schema.table, records.column("payload")[int(unsent[0])].as_py().decode())
     names = change_schema(schema)
     parts = []
-    for start, stop in _cuts(payloads):
+    for start, stop in _cuts(payloads, part_bytes, part_rows_min):
         try:
             parts.append(_decode_part(payloads.part(start, stop), kinds[start:stop], schema, names))
         except MalformedError as error:
@@ -93,11 +93,11 @@ class _Part:
     old_texts: Texts
 
 
-def _cuts(payloads: Payloads) -> list[tuple[int, int]]:
+def _cuts(payloads: Payloads, part_bytes: int, part_rows_min: int) -> list[tuple[int, int]]:
     """The rows of each part; one where there are none."""
     count = len(payloads)
     data_bytes = int(payloads.ends[-1] - payloads.starts[0]) if count else 0
-    rows = max(_PART_ROWS_MIN, -(-count // (data_bytes // _PART_BYTES + 1)))
+    rows = max(part_rows_min, -(-count // (data_bytes // part_bytes + 1)))
     return [(start, min(start + rows, count)) for start in range(0, max(1, count), rows)]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tailrace.lake.delta.rows import _unsent_columns, row_files
+from tailrace.lake.delta.rows.row_files import RowSizes
 from tailrace.lake.delta.table import DeltaTable
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
@@ -60,9 +60,9 @@ def state(id: int, big: str | None = None, *, fresh: bool = False, origin: int |
     return {"id": id, "n": -id, "big": big, **ours}
 
 
-def copied(path: Path, rows: int, text_bytes: int) -> DeltaTable:
+def copied(path: Path, rows: int, text_bytes: int, sizes: RowSizes) -> DeltaTable:
     """A table of one file, of which no more than a few rows have been in memory."""
-    table = DeltaTable(LocalFolder(path))
+    table = DeltaTable(LocalFolder(path), sizes)
     draft = table.copy(SCHEMA, stamp(None))
     batches = (
         pa.RecordBatch.from_pylist([{"id": id, "n": id, "big": chr(97 + id % 26) * text_bytes}], row_schema(SCHEMA))
@@ -88,18 +88,16 @@ def content(table: DeltaTable) -> dict[int, tuple[int, str, int]]:
     return {row[0]: row[1:] for row in found}
 
 
-def test_memory_does_not_grow_with_what_was_left_out(tmp_path: Path, pool: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(_unsent_columns, "FILLED_BYTES_MAX", 1 << 20)
-    monkeypatch.setattr(row_files, "COLLECTED_BYTES", 1 << 20)
-    table = copied(tmp_path / "t", rows=32, text_bytes=1 << 19)
+def test_memory_does_not_grow_with_what_was_left_out(tmp_path: Path, pool: Any) -> None:
+    sizes = RowSizes(filled_bytes_max=1 << 20, collected_bytes=1 << 20)
+    table = copied(tmp_path / "t", rows=32, text_bytes=1 << 19, sizes=sizes)
     publish(table, [state(id) for id in range(1, 33)])
     assert pool.max_memory() < 10 << 20
     assert content(table) == {id: (-id, chr(97 + id % 26), 1 << 19) for id in range(1, 33)}
 
 
-def test_part_by_part_every_state_gets_the_values_of_its_own_row(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(_unsent_columns, "FILLED_BYTES_MAX", 40)
-    table = copied(tmp_path / "t", rows=20, text_bytes=9)
+def test_part_by_part_every_state_gets_the_values_of_its_own_row(tmp_path: Path) -> None:
+    table = copied(tmp_path / "t", rows=20, text_bytes=9, sizes=RowSizes(filled_bytes_max=40))
     states = [state(id) for id in (17, 3, 11, 4, 19)] + [state(7, "whole"), state(30, "new", fresh=True)]
     gone = {**state(5, "x"), DELETED: True, "big": None}
     publish(table, [*states, gone, state(40, fresh=True, origin=5)])
@@ -108,9 +106,8 @@ def test_part_by_part_every_state_gets_the_values_of_its_own_row(tmp_path: Path,
     assert content(table) == wanted | {7: (-7, "w", 5), 30: (-30, "n", 3), 40: (-40, chr(97 + 5), 9)}
 
 
-def test_a_group_of_rows_has_no_more_than_memory_should_hold(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(row_files, "ROW_GROUP_BYTES", 4000)
-    table = copied(tmp_path / "t", rows=1, text_bytes=1)
+def test_a_group_of_rows_has_no_more_than_memory_should_hold(tmp_path: Path) -> None:
+    table = copied(tmp_path / "t", rows=1, text_bytes=1, sizes=RowSizes(group_bytes_max=4000))
     publish(table, [state(id, "a" * 1000, fresh=True) for id in range(2, 42)])
     groups = [pq.read_metadata(path).num_row_groups for path in (tmp_path / "t").glob("*.parquet")]
     assert max(groups) >= 10

@@ -14,10 +14,9 @@ from tailrace.errors import DefiniteError
 from tailrace.model.exact import EXACT, padded
 from tailrace.model.lake_types import arrow_type
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.source.postgres.rows import copy_text
 from tailrace.source.postgres.rows.copy_kernel import ROWS_MAX, SLACK
 from tailrace.source.postgres.rows.copy_out import Portion
-from tailrace.source.postgres.rows.copy_text import RowReader
+from tailrace.source.postgres.rows.copy_text import BLOCK_BYTES, TEXTS_BYTES_MAX, RowReader
 from tailrace.source.postgres.values import casts
 
 ESCAPES = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
@@ -67,8 +66,8 @@ def portion_of(rows: Sequence[Sequence[str | None]], around: bytes = b"7\t\n\\8.
     return Portion(bytearray(slack + messages + slack), SLACK, SLACK + len(messages))
 
 
-def read(schema: TableSchema, portion: Portion) -> pa.Table:
-    found = pa.Table.from_batches(map(padded, RowReader(schema).read(portion)))
+def read(schema: TableSchema, portion: Portion, block_bytes: int = BLOCK_BYTES) -> pa.Table:
+    found = pa.Table.from_batches(map(padded, RowReader(schema, block_bytes).read(portion)))
     found.validate(full=True)
     return found
 
@@ -83,9 +82,7 @@ def rows_of(found: pa.Table) -> list[tuple[object, ...]]:
 def test_every_text_is_read_as_it_was_before_the_server_escaped_it(
     rows: list[tuple[str, str | None, str | None]], block_bytes: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copy_text, "BLOCK_BYTES", block_bytes)
-        found = read(table(["int", "string", "string"]), portion_of(rows))
+    found = read(table(["int", "string", "string"]), portion_of(rows), block_bytes)
     assert rows_of(found) == [(int(number), a, b) for number, a, b in rows]
 
 
@@ -143,7 +140,7 @@ def test_more_rows_than_a_block_has_room_for_are_all_read() -> None:
 
 
 def test_a_row_that_is_larger_than_a_block_is_read_alone() -> None:
-    long = "\\é" * (copy_text.BLOCK_BYTES // 2)
+    long = "\\é" * (BLOCK_BYTES // 2)
     rows = [("1", "a", None), ("2", long, long), ("3", None, "b")]
     found = read(table(["int", "string", "string"]), portion_of(rows))
     assert rows_of(found) == [(1, "a", None), (2, long, long), (3, None, "b")]
@@ -155,7 +152,7 @@ def test_a_table_with_many_texts_is_read_in_small_blocks() -> None:
     found = read(schema, portion_of(rows))
     assert [row[701] for row in rows_of(found)] == ["a" * number for number in range(200)]
     assert found.column("c0").num_chunks > 1
-    assert RowReader(schema)._out[0].nbytes < 2 * copy_text.TEXTS_BYTES_MAX
+    assert RowReader(schema)._out[0].nbytes < 2 * TEXTS_BYTES_MAX
 
 
 def test_rows_without_columns_are_counted() -> None:

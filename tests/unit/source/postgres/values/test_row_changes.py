@@ -20,7 +20,6 @@ from tailrace.model.change import BEFORE, COMMIT_TS, OP, ORDINAL, POS, SEQ, UNCH
 from tailrace.model.exact import EXACT, EXACT_BEFORE
 from tailrace.model.kind import Kind
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.source.postgres.values import row_changes
 from tailrace.source.postgres.values.row_changes import decode
 
 RELATION = 16_400
@@ -166,16 +165,12 @@ def test_however_many_rows_are_decoded_at_a_time_the_outcome_is_the_same(
 
 def outcome(batch: Any, schema: TableSchema, rows: int | None = None) -> Any:
     """The changes, or the error; decoded so many rows at a time."""
-    with pytest.MonkeyPatch.context() as patch:
-        if rows is not None:
-            patch.setattr(row_changes, "_PART_BYTES", 1)
-            patch.setattr(row_changes, "_PART_ROWS_MIN", rows)
-        try:
-            decoded = decode(batch, schema)
-            decoded.validate(full=True)
-            return decoded.to_pylist()
-        except DefiniteError as error:
-            return error.message
+    try:
+        decoded = decode(batch, schema) if rows is None else decode(batch, schema, part_bytes=1, part_rows_min=rows)
+        decoded.validate(full=True)
+        return decoded.to_pylist()
+    except DefiniteError as error:
+        return error.message
 
 
 def test_each_row_says_where_in_the_log_and_in_the_source_it_stands() -> None:
@@ -266,14 +261,11 @@ def test_a_change_of_another_relation_or_another_shape_is_refused() -> None:
 
 
 @pytest.mark.parametrize("at_a_time", [1, 1000])
-def test_a_value_that_its_column_cannot_hold_is_kept_as_text_for_the_old_row_and_the_new(
-    at_a_time: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(row_changes, "_PART_BYTES", 1)
-    monkeypatch.setattr(row_changes, "_PART_ROWS_MIN", at_a_time)
+def test_a_value_that_its_column_cannot_hold_is_kept_as_text_for_the_old_row_and_the_new(at_a_time: int) -> None:
     update = Change(Kind.UPDATE, old=["1", "infinity"], old_is_full=True, new=["1", "-infinity"])
     insert = Change(Kind.INSERT, new=["2", "2024-01-01 00:00:00+00"])
-    found = decode(records([encode(update), encode(insert)], [Kind.UPDATE, Kind.INSERT]), table("int", "timestamp"))
+    batch = records([encode(update), encode(insert)], [Kind.UPDATE, Kind.INSERT])
+    found = decode(batch, table("int", "timestamp"), part_bytes=1, part_rows_min=at_a_time)
     assert found.column("c1").is_valid().to_pylist() == [False, True]
     assert found.column(EXACT).to_pylist() == [[("c1", "-infinity")], None]
     assert found.column(EXACT_BEFORE).to_pylist() == [[("c1", "infinity")], None]
