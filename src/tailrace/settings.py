@@ -65,7 +65,7 @@ class Retries:
     window: Backoff = HALF_MINUTE
     """Of a growing table whose next rows could not be read."""
     patience_seconds: float = 60.0
-    """How long a run that is to end by itself tries again to read rows."""
+    """How long a run that is to end by itself bears with one trouble, and how long cuts wait for a table."""
     restamp_seconds: float = 60.0
     """How old the stamp of a growing table may get that waits for its next rows: the log keeps what comes after it."""
 

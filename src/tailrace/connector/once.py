@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import Hashable
 
-from tailrace.connector import trouble as connector_trouble
 from tailrace.connector.copy.copies import Copies
 from tailrace.connector.events import TroubleChanged
 from tailrace.connector.publish.applier import Applier
@@ -28,10 +27,10 @@ OVER_SECONDS = 20.0
 
 
 class Patience:
-    """How long a run bears with trouble: about a minute where it is to end by itself, else for ever."""
+    """How long a run bears with trouble: for some time where it is to end by itself, else for ever."""
 
-    def __init__(self, *, is_short: bool) -> None:
-        self._is_short = is_short
+    def __init__(self, seconds_max: float | None) -> None:
+        self._seconds_max = seconds_max
         self._since: float | None = None
         self._last = 0.0
         self._progress: Hashable = None
@@ -48,7 +47,7 @@ class Patience:
         if self._since is None or progress != self._progress:
             self._since, self._progress = now, progress
         self._last = now
-        if self._is_short and now - self._since > connector_trouble.PATIENCE_SECONDS:
+        if self._seconds_max is not None and now - self._since > self._seconds_max:
             raise TransientError(trouble.message, trouble.hint)
 
     def bear_fault(self, error: OSError) -> TroubleChanged:

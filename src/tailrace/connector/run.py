@@ -48,7 +48,8 @@ def run(
     engine: SparkSession | Engine | None,
 ) -> None:
     """Until told to stop, or with `once` until caught up. Raises what is not one table's error."""
-    restarts, patience = Restarts(settings.snapshot_mode), Patience(is_short=settings.once)
+    restarts = Restarts(settings.snapshot_mode)
+    patience = Patience(settings.retries.patience_seconds if settings.once else None)
     source = source.watermarked(settings.watermarking)
     opening = Opening(settings, source, control, tell, engine, restarts, patience)
     while True:

@@ -11,10 +11,7 @@ import time
 from dataclasses import dataclass
 
 from tailrace.errors import TransientError
-from tailrace.model.backoff import Backoff
-
-PATIENCE_SECONDS = 60.0
-"""So long cuts wait for a table."""
+from tailrace.settings import Retries
 
 
 @dataclass(frozen=True)
@@ -22,7 +19,8 @@ class Trouble:
     """A table's trouble, from its first failure until it succeeds."""
 
     error: TransientError
-    since: float
+    lasts_from: float
+    """From then on others do not wait for the table."""
     due: float
     """When to try again."""
     attempts: int = 1
@@ -34,10 +32,11 @@ class Trouble:
     @property
     def is_lasting(self) -> bool:
         """Whether others need not wait for the table any longer."""
-        return time.monotonic() >= self.since + PATIENCE_SECONDS
+        return time.monotonic() >= self.lasts_from
 
 
-def after_failure(error: TransientError, before: Trouble | None, backoff: Backoff) -> Trouble:
+def after_failure(error: TransientError, before: Trouble | None, retries: Retries) -> Trouble:
     """The trouble that one more failure makes."""
     now, attempts = time.monotonic(), before.attempts + 1 if before else 1
-    return Trouble(error, before.since if before else now, now + backoff.seconds(attempts), attempts)
+    lasts_from = before.lasts_from if before else now + retries.patience_seconds
+    return Trouble(error, lasts_from, now + retries.publish.seconds(attempts), attempts)

@@ -18,7 +18,6 @@ from tests.postgres import wait_until
 from tests.running import Running, connector_of, running, sync_once
 
 import tailrace
-from tailrace.connector import trouble
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.lake.home import LakeHome
 from tailrace.model.backoff import Backoff
@@ -28,13 +27,12 @@ from tailrace.settings import ConnectorSettings, Retries
 from tailrace.source import kinds
 
 ORDERS, LINES = "shop.orders", "shop.lines"
-OFTEN = Retries(publish=Backoff(0.1, 0.1))
+OFTEN = Retries(publish=Backoff(0.1, 0.1), patience_seconds=0.5)
 
 
 @pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
+def script(tmp_path: Path) -> Script:
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
-    monkeypatch.setattr(trouble, "PATIENCE_SECONDS", 0.5)
     script = Script(tmp_path / "shop.jsonl")
     for table in (ORDERS, LINES):
         script.create_table(table, {"id": "bigint", "note": "string"}, key=["id"])
@@ -134,7 +132,7 @@ def test_a_passing_fault_of_one_table_s_disk_holds_up_that_table_alone_and_heals
 
 def test_a_run_that_is_to_end_does_so_with_the_fault_that_lasts(tmp_path: Path, script: Script) -> None:
     lake = tmp_path / "lake"
-    settings, source = ConnectorSettings(lake, once=True), ScriptedSource(str(script.path))
+    settings, source = ConnectorSettings(lake, once=True, retries=OFTEN), ScriptedSource(str(script.path))
     sync_once(settings, source)
     script.transaction([Update(ORDERS, (1,), {"note": "second"})])
     with failing_disk(lake / "shop" / "orders"):
@@ -177,7 +175,7 @@ def test_with_once_a_disk_that_stays_full_ends_the_run(tmp_path: Path, script: S
     sync_once(ConnectorSettings(lake, once=True), source)
     script.create_table("shop.new", {"id": "bigint"}, key=["id"])
     with mounted(lake, "16m"), full_disk(lake):
-        connector = connector_of(ConnectorSettings(lake, once=True), source)
+        connector = connector_of(ConnectorSettings(lake, once=True, retries=OFTEN), source)
         connector.start()
         with pytest.raises(TransientError, match="no space left on device") as caught:
             assert connector.wait(60)

@@ -18,7 +18,6 @@ from tailrace.model.change import ORDINAL
 from tailrace.model.table import TableId
 from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
-from tailrace.source.postgres.stream import capture as stream_capture
 
 T = TableId("public", "t")
 
@@ -166,9 +165,9 @@ def test_a_slot_that_is_in_use_is_waited_for(
 
 
 def test_capture_ends_when_its_publication_is_dropped_also_where_the_server_does_not_mind(
-    conn: psycopg.Connection, source: PostgresSource, claim: Claim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    conn: psycopg.Connection, dsn: str, claim: Claim, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(stream_capture, "UPKEEP_SECONDS", 0.1)
+    source = PostgresSource(dsn, stream={"upkeep_seconds": 0.1})
     with Capture(source, claim, tmp_path / "log") as capture:
         wait_until(lambda: capture.is_streaming)
         conn.execute(f"drop publication {claim['publication']}")

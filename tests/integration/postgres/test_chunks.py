@@ -18,7 +18,7 @@ from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.change import row_schema
 from tailrace.source.postgres.catalog.tables import CatalogTable, list_tables, measured, schema_of
 from tailrace.source.postgres.rows import chunks, copy_out
-from tailrace.source.postgres.server import connection
+from tailrace.source.postgres.server.connection import ConnectionOptions, IdleConnections, connect
 
 
 @contextmanager
@@ -34,13 +34,12 @@ def described(conn: psycopg.Connection, name: str) -> CatalogTable:
     return measured(conn, info)
 
 
-def copy(dsn: str, info: CatalogTable, snapshot: str, bytes_max: int = 1 << 30) -> Any:
+def copy(dsn: str, info: CatalogTable, snapshot: str, bytes_max: int = 1 << 30, **options: Any) -> Any:
     """The whole table, chunk by chunk."""
     schema = schema_of(info)
     planned = pickle.loads(pickle.dumps(chunks.plan(info, bytes_max)))
-    batches = [
-        batch for chunk in planned for batch in chunks.read(connection.IdleConnections(dsn), snapshot, chunk, schema)
-    ]
+    connections = IdleConnections(dsn, ConnectionOptions(**options))
+    batches = [batch for chunk in planned for batch in chunks.read(connections, snapshot, chunk, schema)]
     return pa.Table.from_batches(batches, schema=row_schema(schema))
 
 
@@ -107,10 +106,7 @@ def test_what_the_server_escapes_comes_as_it_was(conn: psycopg.Connection, dsn: 
     assert sorted(found) == [*rows, (len(rows), None, None, None)]
 
 
-def test_rows_larger_than_the_buffer_come_whole(
-    conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(copy_out, "PORTION_BYTES", 1 << 20)
+def test_rows_larger_than_the_buffer_come_whole(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("create table t (id int primary key, a text, b bytea)")
     size = 2 * copy_out.PORTION_BYTES
     conn.execute(
@@ -152,7 +148,7 @@ def test_an_error_among_the_rows_is_the_drivers(conn: psycopg.Connection) -> Non
 def test_a_connection_that_is_ended_among_the_rows_is_an_error(conn: psycopg.Connection, dsn: str) -> None:
     ended = "pg_terminate_backend(pg_backend_pid())"
     statement = f"copy (select case when i = 9999 then {ended} end from generate_series(1, 20000) i) to stdout"
-    with connection.connect(dsn) as other, pytest.raises(psycopg.OperationalError):
+    with connect(dsn) as other, pytest.raises(psycopg.OperationalError):
         list(copy_out.past_libpq(other, statement.encode()))
 
 
@@ -169,7 +165,7 @@ def test_names_are_printed_alike_however_a_chunk_is_asked_for(conn: psycopg.Conn
     with exported(dsn) as snapshot:
         for sent, condition in ((None, None), ("id % 2 = 1", None), (None, "is_odd(id)"), ("id > 0", "is_odd(id)")):
             chunk = replace(plain, sent=sent, condition=condition)
-            read = chunks.read(connection.IdleConnections(dsn), snapshot, chunk, schema_of(info))
+            read = chunks.read(IdleConnections(dsn), snapshot, chunk, schema_of(info))
             rows = pa.Table.from_batches(list(read)).to_pylist()
             step = 1 if sent is None and condition is None else 2
             assert rows == [{"id": number, "of": "public.t"} for number in range(1, 2001, step)]
@@ -182,7 +178,7 @@ def test_rows_without_columns_are_counted(conn: psycopg.Connection, dsn: str) ->
     with exported(dsn) as snapshot:
         for sent, condition in ((None, None), ("true", None), (None, "true")):
             chunk = replace(plain, sent=sent, condition=condition)
-            read = chunks.read(connection.IdleConnections(dsn), snapshot, chunk, schema_of(info))
+            read = chunks.read(IdleConnections(dsn), snapshot, chunk, schema_of(info))
             assert sum(batch.num_rows for batch in read) == 2
 
 
@@ -326,11 +322,10 @@ def test_a_reader_waits_for_a_connection_that_another_one_will_give_back(
 
 
 def test_a_reader_that_gets_no_connection_says_how_many_are_needed(
-    conn: psycopg.Connection, dsn: str, crowded: str, monkeypatch: pytest.MonkeyPatch
+    conn: psycopg.Connection, dsn: str, crowded: str
 ) -> None:
-    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 1.0)
     info = described(conn, "t")
     with exported(dsn) as snapshot, psycopg.connect(crowded), pytest.raises(TransientError) as caught:
-        copy(crowded, info, snapshot)
+        copy(crowded, info, snapshot, patience_seconds=1.0)
     assert "no connection left for crowded; waited 1 s for one" in caught.value.message
     assert "needs at least 3" in (caught.value.hint or "")

@@ -11,7 +11,7 @@ from tests.postgres import wait_until
 
 from tailrace.errors import TransientError
 from tailrace.source.postgres.server import connection
-from tailrace.source.postgres.server.connection import IdleConnections
+from tailrace.source.postgres.server.connection import ConnectionOptions, IdleConnections
 from tailrace.source.postgres.server.refusals import ServerFullError
 from tailrace.source.postgres.source import PostgresSource
 
@@ -22,14 +22,8 @@ def pids(conn: psycopg.Connection) -> set[int]:
     return {pid for (pid,) in conn.execute(OURS)}
 
 
-@pytest.fixture(autouse=True)
-def long_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "IDLE_SECONDS", 60.0)
-
-
-def test_the_next_window_reads_with_the_connections_of_the_last_and_none_is_kept_for_long(
-    conn: psycopg.Connection, source: PostgresSource, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_window_reads_with_the_connections_of_the_last(conn: psycopg.Connection, dsn: str) -> None:
+    source = PostgresSource(dsn, connections={"idle_seconds": 60.0})
     conn.execute("create table t (id int primary key); insert into t select generate_series(1, 10)")
     table, before = described(source), pids(conn)
     used = []
@@ -40,8 +34,14 @@ def test_the_next_window_reads_with_the_connections_of_the_last_and_none_is_kept
         wait_until(lambda: len(pids(conn) - before) == 1, 20)
         used.append(pids(conn) - before)
     assert used[0] == used[1]
-    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.0)
-    source._idle._close_old()
+
+
+def test_none_is_kept_for_long(conn: psycopg.Connection, dsn: str) -> None:
+    kept, before = IdleConnections(dsn, ConnectionOptions(idle_seconds=0.5)), pids(conn)
+    kept.keep()
+    with kept.borrowed():
+        pass
+    assert pids(conn) - before
     wait_until(lambda: not pids(conn) - before, 20)
 
 
@@ -58,7 +58,7 @@ def test_one_that_broke_or_is_in_a_transaction_is_not_kept(conn: psycopg.Connect
 def test_a_reader_that_the_server_has_no_connection_for_takes_one_that_is_given_back(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, refused = IdleConnections(dsn), threading.Event()
+    kept, refused = IdleConnections(dsn, ConnectionOptions(idle_seconds=60.0)), threading.Event()
     kept.keep()
     found: list[int] = []
 

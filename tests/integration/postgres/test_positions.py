@@ -22,7 +22,7 @@ from tailrace.model.table import TableId
 from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource
 from tailrace.source.postgres.stream import capture as stream_capture
-from tailrace.source.postgres.stream import receiver, slot_holder
+from tailrace.source.postgres.stream import slot_holder
 from tailrace.source.postgres.stream.slot import find_slot, why_lost
 
 T = TableId("public", "t")
@@ -224,9 +224,9 @@ def test_a_reason_that_only_a_newer_server_knows_is_told_as_it_is() -> None:
 
 
 def test_a_slot_that_another_process_reads_is_waited_for_until_that_process_is_sure_to_stay(
-    conn: psycopg.Connection, source: PostgresSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    conn: psycopg.Connection, dsn: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(slot_holder, "ALIVE_SECONDS", 1.0)
+    source = PostgresSource(dsn, stream={"alive_seconds": 1.0})
     claim = ready(source)
     with Capture(source, claim, tmp_path / "theirs") as theirs:
         wait_until(lambda: theirs.is_streaming)
@@ -242,10 +242,10 @@ def test_a_slot_that_another_process_reads_is_waited_for_until_that_process_is_s
 def test_a_server_that_reads_a_long_transaction_of_other_tables_is_left_at_its_work(
     conn: psycopg.Connection, source: PostgresSource, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(receiver, "SILENCE_SECONDS_MAX", 0.1)
     ready_claim = ready(source)
     # Without a time limit of its own the server says nothing while it reads.
-    silent = PostgresSource(f"{dsn}?options=-c%20wal_sender_timeout%3D0", stream={"is_streaming": False})
+    stream = {"is_streaming": False, "silence_seconds_max": 0.1}
+    silent = PostgresSource(f"{dsn}?options=-c%20wal_sender_timeout%3D0", stream=stream)
     conn.execute("insert into busy select n, 'x' from generate_series(1, 1000000) n")
     insert(conn, 1)
     asked: list[bool] = []

@@ -19,7 +19,6 @@ from tests.postgres import wait_until
 
 from tailrace.model.table import TableId
 from tailrace.source.postgres.source import PostgresSource
-from tailrace.source.postgres.stream import receiver
 
 T = TableId("public", "t")
 
@@ -108,14 +107,12 @@ class Relay:
                     other[end].sendall(data)
 
 
-def test_a_network_that_is_cut_without_a_word_is_noticed_and_left(
-    own_server: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(receiver, "SILENCE_SECONDS_MAX", 2.0)
+def test_a_network_that_is_cut_without_a_word_is_noticed_and_left(own_server: EmbeddedPostgres, tmp_path: Path) -> None:
     with ExitStack() as stack:
         relay = Relay(own_server.port)
         stack.callback(relay.close)
-        source = PostgresSource(f"postgresql://postgres@127.0.0.1:{relay.port}/postgres")
+        relayed = f"postgresql://postgres@127.0.0.1:{relay.port}/postgres"
+        source = PostgresSource(relayed, stream={"silence_seconds_max": 2.0})
         direct = PostgresSource(own_server.dsn())
         claim = direct.claim(None)
         direct.prepare(claim, [T], None)

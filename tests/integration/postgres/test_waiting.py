@@ -18,8 +18,10 @@ from tailrace.errors import TransientError
 from tailrace.model.table import TableId
 from tailrace.source.door.source import Source
 from tailrace.source.door.values import Problem
-from tailrace.source.postgres.server import lock_waits
+from tailrace.source.postgres.server.connection import KeptConnection
+from tailrace.source.postgres.server.lock_waits import Waiter
 from tailrace.source.postgres.source import PostgresSource
+from tailrace.source.postgres.stream.slot import exported_snapshot
 
 T, U = TableId("public", "t"), TableId("public", "u")
 WRITTEN = "create table t (id int primary key)"
@@ -155,14 +157,11 @@ def test_a_prepared_transaction_is_named_with_what_ends_it() -> None:
 
 
 def test_a_wait_without_end_is_given_up_in_the_end(
-    conn: psycopg.Connection,
-    source: PostgresSource,
-    blocker: psycopg.Connection,
-    monkeypatch: pytest.MonkeyPatch,
+    conn: psycopg.Connection, dsn: str, blocker: psycopg.Connection
 ) -> None:
-    monkeypatch.setattr(lock_waits, "WAIT_SECONDS_MAX", 1.0)
-    with pytest.raises(TransientError, match="; gave up"):
-        take_snapshot(source, Patience(gives_up=False))
+    waiter = Waiter(KeptConnection(dsn), Patience(gives_up=False), seconds_max=1.0)
+    with pytest.raises(TransientError, match="; gave up"), exported_snapshot(dsn, "tailrace_waits", waiter):
+        pass
     assert slots(conn) == []
 
 

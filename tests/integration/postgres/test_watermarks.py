@@ -16,7 +16,8 @@ from tests.postgres import wait_until
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.model.table import TableId
 from tailrace.settings import Watermarking
-from tailrace.source.postgres.rows import watermarks
+from tailrace.source.postgres.catalog.signal_table import SignalTable
+from tailrace.source.postgres.rows.watermarks import SignalWatermarks
 from tailrace.source.postgres.source import PostgresSource
 
 SETUP = """
@@ -168,15 +169,13 @@ def test_a_table_that_does_not_take_them_is_refused(
     assert conn.execute("select count(*) from ops.signals").fetchone() == (0,)
 
 
-def test_a_signal_table_that_is_locked_is_told_and_not_waited_for(
-    dsn: str, conn: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watermarks, "LOCK_SECONDS", 1)
+def test_a_signal_table_that_is_locked_is_told_and_not_waited_for(dsn: str, conn: psycopg.Connection) -> None:
     conn.execute(SETUP)
+    marks = SignalWatermarks(SignalTable.named("ops.signals"), Watermarking.INSERT_INSERT, lock_seconds=1)
     with psycopg.connect(dsn) as other:
         other.execute("lock table ops.signals")
         with (
             pytest.raises(TransientError, match=r"signal table ops\.signals is locked by another session"),
-            source_of(dsn, Watermarking.INSERT_INSERT).window(),
+            marks.around(conn),
         ):
             pass

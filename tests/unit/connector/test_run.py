@@ -97,7 +97,7 @@ def opened(script: Script, lake: Path, *, once: bool = False) -> Iterator[Turns]
         lake, format="parquet", once=once, publish_every_seconds=0.0, look_at_tables_seconds=0.01
     )
     control, events = RunControl(), list[Event]()
-    restarts, patience = Restarts(SnapshotMode.INITIAL), Patience(is_short=once)
+    restarts, patience = Restarts(SnapshotMode.INITIAL), Patience(60.0 if once else None)
     source = ShyScript(str(script.path))
     about = settings, source, control, events.append, OneThread(), restarts, patience
     with ExitStack() as stack:

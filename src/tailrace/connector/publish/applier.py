@@ -51,7 +51,7 @@ class Applier:
 
     def __init__(self, parts: LakeParts, settings: ConnectorSettings, listener: TableListener) -> None:
         self._listener = listener
-        self._backoff = settings.retries.publish
+        self._retries = settings.retries
         self._pool = ThreadPoolExecutor(settings.tables_in_parallel, "publish", join_owner())
         self.publisher = Publisher(parts.engine, settings.sizes, self._pool, f"tailrace {parts.home.path} publish")
         self._newest = NewestCut(parts.home)
@@ -192,7 +192,7 @@ class Applier:
             if live.move is None:
                 self._listener.table_followed(live.table, live.following.definition, live.version)
         elif isinstance(error, TransientError):
-            live.trouble = after_failure(error, live.trouble, self._backoff)
+            live.trouble = after_failure(error, live.trouble, self._retries)
             logger.warning("table tried again", extra={"table": str(live.table), "reason": error.message})
         else:
             self.leave(live.table)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tailrace.connector import trouble
 from tailrace.connector.control import HeldUpError, Waits
 from tailrace.connector.events import Event, SourcePrepared
 from tailrace.connector.tables.book import TableBook
@@ -227,11 +226,13 @@ class TableLook:
         """Let the source send the tables. Later looks are taken before a cut of the others, which must not wait: what
         another process holds up then is left for the next look."""
         try:
+            settings = self._chooser.settings
             waiting = self._waits if starting else self._waits.at_most(WAIT_SECONDS_MAX)
-            if starting and self._chooser.settings.once:
-                waiting = self._waits.at_most(trouble.PATIENCE_SECONDS)
-            guest = self._chooser.settings.is_guest
-            prepared = self._source.prepare(self._claim, sorted(tables), resume, waiting, keeps_others=guest)
+            if starting and settings.once:
+                waiting = self._waits.at_most(settings.retries.patience_seconds)
+            prepared = self._source.prepare(
+                self._claim, sorted(tables), resume, waiting, keeps_others=settings.is_guest
+            )
         except HeldUpError:
             if starting:
                 raise

@@ -15,7 +15,13 @@ from tailrace.source.postgres.catalog.publication_filters import Sent, as_sent, 
 from tailrace.source.postgres.catalog.signal_table import SignalTable
 from tailrace.source.postgres.catalog.tables import CatalogTable, append_only, find_tables
 from tailrace.source.postgres.rows.watermarks import watermarks_of
-from tailrace.source.postgres.server.connection import IdleConnections, KeptConnection, one_state, session
+from tailrace.source.postgres.server.connection import (
+    ConnectionOptions,
+    IdleConnections,
+    KeptConnection,
+    one_state,
+    session,
+)
 from tailrace.source.postgres.server.history import FIRST
 from tailrace.source.postgres.server.identity import Identity, require_streaming
 from tailrace.source.postgres.stream.protocol import StreamOptions
@@ -41,10 +47,12 @@ class Options:
     stream: StreamOptions = field(default_factory=StreamOptions)
     generated: bool = False
     """Our own publication sends stored generated columns, too."""
+    connections: ConnectionOptions = field(default_factory=ConnectionOptions)
 
     def to_arguments(self) -> Mapping[str, Any]:
         """For JSON, in the order of the fields."""
-        return {**vars(self), "watermarks": self.watermarks.value, "stream": asdict(self.stream)}
+        nested = {"stream": asdict(self.stream), "connections": asdict(self.connections)}
+        return {**vars(self), "watermarks": self.watermarks.value, **nested}
 
 
 class ReachedDatabase:
@@ -55,7 +63,7 @@ class ReachedDatabase:
         self._signals = SignalTable.named(options.signal_table) if options.signal_table is not None else None
         self._watermarks = watermarks_of(options.watermarks, self._signals)
         self._kept = KeptConnection(options.dsn)
-        self._idle = IdleConnections(options.dsn)
+        self._idle = IdleConnections(options.dsn, options.connections)
         self._history = FIRST
         """What positions are of: that of the claim, once there is one."""
 

@@ -16,13 +16,14 @@ from tailrace.source.postgres._rows import PostgresRows
 from tailrace.source.postgres._stream import PostgresStream
 from tailrace.source.postgres._tables import PostgresTables
 from tailrace.source.postgres.codec import PostgresCodec
+from tailrace.source.postgres.server.connection import ConnectionOptions
 from tailrace.source.postgres.server.history import History
 from tailrace.source.postgres.stream.protocol import StreamOptions
 
 
 class PostgresSource(PostgresCodec, PostgresTables, PostgresStream, PostgresRows, Source):
     """One database of a Postgres server. Its arguments are the fields of `Options`; `stream` has those of
-    `StreamOptions`."""
+    `StreamOptions`, `connections` those of `ConnectionOptions`."""
 
     def __init__(  # noqa: PLR0913, PLR0917  each is an option
         self,
@@ -35,6 +36,7 @@ class PostgresSource(PostgresCodec, PostgresTables, PostgresStream, PostgresRows
         as_text: Sequence[str] = (),
         stream: Mapping[str, Any] | None = None,
         generated: bool = False,
+        connections: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
             Options(
@@ -47,6 +49,7 @@ class PostgresSource(PostgresCodec, PostgresTables, PostgresStream, PostgresRows
                 list(as_text),
                 StreamOptions(**(stream or {})),
                 generated,
+                ConnectionOptions(**(connections or {})),
             )
         )
 

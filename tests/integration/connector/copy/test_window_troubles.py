@@ -15,7 +15,6 @@ from tests.postgres import wait_until
 from tests.running import Running, connector_of, running, sync_once
 
 import tailrace
-from tailrace.connector import trouble
 from tailrace.connector.events import TroubleChanged
 from tailrace.connector.signals.sender import lake_signals, send_resync
 from tailrace.errors import TransientError
@@ -26,7 +25,6 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode, TaskSizes
 from tailrace.source.kinds import source_of
-from tailrace.source.postgres.server import connection
 
 T, OTHER = TableId("public", "t"), TableId("public", "other")
 SETUP = """
@@ -59,19 +57,23 @@ def after(count: int, do: Callable[[], None], of: TableId = T) -> Callable[[Tabl
     return disturb
 
 
+def impatient(settings: ConnectorSettings) -> ConnectorSettings:
+    """Of a run that is to end by itself, and soon."""
+    return replace(settings, once=True, retries=replace(settings.retries, patience_seconds=0.5))
+
+
 def troubles(run: Running) -> list[str]:
     return [event.message for event in list(run.events) if isinstance(event, TroubleChanged) and event.message]
 
 
 def test_a_run_that_is_to_end_by_itself_gives_up_when_the_source_stays_away(
-    settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+    settings: ConnectorSettings,
 ) -> None:
-    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 1.0)
     retries = replace(settings.retries, patience_seconds=2.0)
     once = replace(settings, once=True, snapshot_mode=SnapshotMode.INCREMENTAL, retries=retries)
     with server_of_its_own() as server:
         execute(server.dsn(), SETUP)
-        source = DisturbedPostgres(server.dsn())
+        source = DisturbedPostgres(server.dsn(), connections={"patience_seconds": 1.0})
         source.disturbance.begin(after(3, server.stop))
         connector = connector_of(once, source)
         connector.start()
@@ -113,20 +115,17 @@ def test_with_once_a_table_that_stays_locked_ends_the_run(database: str, setting
     source = DisturbedPostgres(database)
     with psycopg.connect(database) as locker:
         source.disturbance.begin(after(2, lambda: locker.execute("lock table t") and None))
-        retries = replace(settings.retries, patience_seconds=0.5)
-        once = replace(settings, once=True, snapshot_mode=SnapshotMode.INCREMENTAL, retries=retries)
-        connector = connector_of(once, source)
+        connector = connector_of(replace(impatient(settings), snapshot_mode=SnapshotMode.INCREMENTAL), source)
         connector.start()
         with pytest.raises(TransientError, match="cannot be read while it is locked by pid"):
             assert connector.wait(60)
 
 
 def test_with_once_a_transaction_that_wrote_to_a_table_to_be_copied_and_stays_open_ends_the_run(
-    database: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+    database: str, settings: ConnectorSettings
 ) -> None:
-    monkeypatch.setattr(trouble, "PATIENCE_SECONDS", 0.5)
     execute(database, SETUP)
-    source, once = source_of(database), replace(settings, once=True)
+    source, once = source_of(database), impatient(settings)
     sync_once(once, source)
     with psycopg.connect(database) as writer:
         writer.execute("update t set id = id")
@@ -141,13 +140,12 @@ def test_with_once_a_transaction_that_wrote_to_a_table_to_be_copied_and_stays_op
 
 
 def test_with_once_a_lock_that_keeps_a_table_from_being_published_ends_the_run(
-    database: str, settings: ConnectorSettings, monkeypatch: pytest.MonkeyPatch
+    database: str, settings: ConnectorSettings
 ) -> None:
-    monkeypatch.setattr(trouble, "PATIENCE_SECONDS", 0.5)
     execute(database, SETUP)
     with psycopg.connect(database) as locker:
         locker.execute("lock table t")
-        connector = connector_of(replace(settings, once=True), source_of(database))
+        connector = connector_of(impatient(settings), source_of(database))
         connector.start()
         with pytest.raises(TransientError, match=f"waits for pid {locker.info.backend_pid}") as caught:
             assert connector.wait(60)

@@ -72,11 +72,12 @@ class SignalWatermarks:
 
     signals: SignalTable
     how: Watermarking
+    lock_seconds: int = LOCK_SECONDS
 
     @contextmanager
     def around(self, conn: psycopg.Connection) -> Iterator[None]:
         # No one needs these rows on a standby, and one that is away must not hold up a window.
-        conn.execute(sql.SQL("set synchronous_commit = local; set lock_timeout = {}").format(f"{LOCK_SECONDS}s"))
+        conn.execute(sql.SQL("set synchronous_commit = local; set lock_timeout = {}").format(f"{self.lock_seconds}s"))
         with self._explained(conn):
             rows = _Rows.find(conn, self.signals)
             if self.deletes:
@@ -103,7 +104,7 @@ class SignalWatermarks:
             return Problem(message, f"{add}, or --watermarks {Watermarking.INSERT_INSERT}")
         try:
             with conn.transaction(force_rollback=True):
-                conn.execute(sql.SQL("set local lock_timeout = {}").format(f"{LOCK_SECONDS}s"))
+                conn.execute(sql.SQL("set local lock_timeout = {}").format(f"{self.lock_seconds}s"))
                 rows = _Rows.find(conn, self.signals)
                 if self.deletes:
                     rows.delete_stale(conn)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -52,10 +53,20 @@ CONNECTIONS_NEEDED = 3
 """One asks how far the server is, one looks things up for the stream, and the others read rows one after another."""
 REQUIRE_AUTH_SINCE = 160000
 """The version of libpq that can refuse to send a password in clear text."""
-PATIENCE_SECONDS = 60.0
 BACKOFF = Backoff(0.1, 3.0)
-IDLE_SECONDS = 3.0
-"""How long a connection is kept that no one uses."""
+
+
+@dataclass(frozen=True)
+class ConnectionOptions:
+    """How connections for reading rows are waited for and kept."""
+
+    patience_seconds: float = 60.0
+    """How long to wait for one while the server has none left."""
+    idle_seconds: float = 3.0
+    """How long to keep one that no one uses."""
+
+
+DEFAULTS = ConnectionOptions()
 
 
 def connect(dsn: str, *, replication: bool = False) -> psycopg.Connection:
@@ -118,10 +129,10 @@ def connect_for_names(dsn: str) -> psycopg.Connection:
 
 
 def connect_patiently(
-    dsn: str, given_back: Callable[[], psycopg.Connection | None] = lambda: None
+    dsn: str, patience_seconds: float, given_back: Callable[[], psycopg.Connection | None]
 ) -> psycopg.Connection:
     """A connection, waited for while the server has none left: other readers will give theirs back."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + patience_seconds
     failures = 0
     while True:
         if (found := given_back()) is not None:
@@ -130,7 +141,7 @@ def connect_patiently(
             return connect(dsn)
         except ServerFullError as error:
             if time.monotonic() > deadline:
-                message = f"{error.message}; waited {PATIENCE_SECONDS:.0f} s for one"
+                message = f"{error.message}; waited {patience_seconds:.0f} s for one"
                 needed = f"a copy needs at least {CONNECTIONS_NEEDED}, and more with more --readers; {error.hint}"
                 raise ServerFullError(message, needed) from None
         except TransientError:
@@ -199,8 +210,9 @@ class IdleConnections:
     """Connections that are kept for some seconds for whoever reads rows next, from the first `keep` on. Windows follow
     one another, and each would open half a dozen. Any thread."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, options: ConnectionOptions = DEFAULTS) -> None:
         self._dsn = dsn
+        self._options = options
         self._idle: list[tuple[float, psycopg.Connection]] = []
         self._lock = threading.Lock()
         self._keeps = False
@@ -214,7 +226,7 @@ class IdleConnections:
     def borrowed(self) -> Iterator[psycopg.Connection]:
         """One that is idle, or a new one, waited for while the server has none left. After an error it is closed, and
         so is one that is in a transaction."""
-        conn = connect_patiently(self._dsn, lambda: self._take()[1])
+        conn = connect_patiently(self._dsn, self._options.patience_seconds, lambda: self._take()[1])
         # What is prepared at the server belongs to a session, which a pool between us and the server may change.
         conn.prepare_threshold = None
         try:
@@ -253,7 +265,7 @@ class IdleConnections:
         with self._lock:
             self._idle.append((since, conn))
             if self._timer is None:
-                self._time(IDLE_SECONDS)
+                self._time(self._options.idle_seconds)
 
     def _time(self, seconds: float) -> None:
         self._timer = threading.Timer(seconds, self._close_old)
@@ -262,7 +274,7 @@ class IdleConnections:
 
     def _close_old(self) -> None:
         with self._lock:
-            before = time.monotonic() - IDLE_SECONDS
+            before = time.monotonic() - self._options.idle_seconds
             old = [conn for since, conn in self._idle if since <= before]
             self._idle = [(since, conn) for since, conn in self._idle if since > before]
             self._timer = None

@@ -35,8 +35,9 @@ Find = Callable[[psycopg.Connection, int], Problem | None]
 class Waiter:
     """Runs commands on one connection and asks about them on another."""
 
-    def __init__(self, asking: KeptConnection, waiting: Waiting) -> None:
+    def __init__(self, asking: KeptConnection, waiting: Waiting, seconds_max: float = WAIT_SECONDS_MAX) -> None:
         self.asking = asking
+        self._seconds_max = seconds_max
         self._waiting = waiting
 
     def run(
@@ -47,7 +48,7 @@ class Waiter:
         pgconn = conn.pgconn
         try:
             pgconn.send_query(command.as_bytes(conn))
-            deadline = time.monotonic() + WAIT_SECONDS_MAX
+            deadline = time.monotonic() + self._seconds_max
             while not _has_answered(pgconn, TURN_SECONDS):
                 problem = self._ask(conn, find)
                 self._waiting(problem)

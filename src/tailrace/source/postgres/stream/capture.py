@@ -44,7 +44,7 @@ from tailrace.source.postgres.stream.encoding.unsent_transaction import (
 from tailrace.source.postgres.stream.gap import append_gap
 from tailrace.source.postgres.stream.inbox import Inbox
 from tailrace.source.postgres.stream.protocol import DEFAULTS, StreamOptions, plugin_options
-from tailrace.source.postgres.stream.receiver import Receiver
+from tailrace.source.postgres.stream.receiver import Receiver, Silence
 from tailrace.source.postgres.stream.slot import confirmed_lsn, require_continuity, require_slot
 from tailrace.source.postgres.stream.slot_holder import SlotHolder, is_at_work
 
@@ -53,10 +53,8 @@ LINGER_SECONDS = 0.02
 INBOX_BYTES_MAX = 6 << 20
 """Capture holds a few times this in memory: messages that come, those that are written, and their records."""
 BACKOFF = Backoff(0.5, 30.0)
-UPKEEP_SECONDS = 30.0
-"""How often the log is freed of what nothing needs, and the publication is looked at."""
 STANDBY_SECONDS = 1.0
-"""The same, of a standby, which may be promoted."""
+"""How often a standby is looked at, which may be promoted."""
 
 _TRANSIENT_CLASSES = (b"08", b"53", b"57", b"58")
 """SQLSTATEs of a lost connection, of missing resources, of a shutdown, of the system."""
@@ -89,7 +87,7 @@ class TooLargeError(TransientError):
 def run(stream: SlotStream, writer: LogWriter, control: CaptureControl) -> None:
     """Capture until told to stop. Connects again for ever on transient errors, and reports them."""
     failures = 0
-    options, unsent, holder = stream.options, "", SlotHolder()
+    options, unsent, holder = stream.options, "", SlotHolder(stream.options.alive_seconds)
     while not control.stopping.is_set():
         started = time.monotonic()
         try:
@@ -156,17 +154,18 @@ def _stream(stream: SlotStream, writer: LogWriter, control: CaptureControl, hold
             inbox,
             lambda: 0 if known.replay.is_awaited else stream.history.lsn(writer.head.ordinal),
             lambda: control.is_paused,
-            partial(is_at_work, stream.dsn, conn.info.backend_pid),
+            Silence(stream.options.silence_seconds_max, partial(is_at_work, stream.dsn, conn.info.backend_pid)),
             shortened if stream.unsent else None,
         )
         receiver.start()
         if not encoder.replay.is_awaited:
             control.prove()
+        seconds = STANDBY_SECONDS if was_standby else stream.options.upkeep_seconds
         try:
             while not control.stopping.is_set() and not encoder.is_done:
                 _require_publications(catalog_conn, stream.publications)
                 _require_unmoved(catalog_conn, was_standby)
-                _write(inbox, encoder, writer, control, STANDBY_SECONDS if was_standby else UPKEEP_SECONDS)
+                _write(inbox, encoder, writer, control, seconds)
                 writer.retain(control.keep_seconds)
         finally:
             receiver.stop()

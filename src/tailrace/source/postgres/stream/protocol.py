@@ -33,6 +33,12 @@ class StreamOptions:
     protocol_max: int = PROTOCOL_MAX
     is_streaming: bool = True
     """Have large transactions sent while they are open, as far as the server can."""
+    silence_seconds_max: float = 120.0
+    """A server that is asked all the time and does not answer for so long is looked at: a cut network says nothing."""
+    alive_seconds: float = 30.0
+    """Another reader of the slot that still answers so long after we first saw it is none that is ending."""
+    upkeep_seconds: float = 30.0
+    """How often the log is freed of what nothing needs, and the publication is looked at."""
 
     def __post_init__(self) -> None:
         if self.origin not in ORIGINS:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from select import select
+from typing import NamedTuple
 
 import psycopg
 from psycopg import pq
@@ -21,9 +22,6 @@ FEEDBACK_SECONDS = 0.5
 GATHER_SECONDS = 0.001
 """How long messages may gather in the socket while more and more come. A server that wakes us for each of them is
 slowed down by it. A first message after a silence is read at once."""
-SILENCE_SECONDS_MAX = 120.0
-"""A server that is asked all the time and does not answer for so long is looked at: a network that was cut says
-nothing."""
 ANSWER_SECONDS = 5.0
 """One that is idle when it is looked at may have just come to the end of its work: then it answers at once."""
 
@@ -33,6 +31,13 @@ _TOO_LARGE = b"invalid memory alloc request size"
 """What the server says of a value whose text would be larger than it can hold, with a state that says nothing."""
 _STATUS = struct.Struct(">cQQQqB")
 _MESSAGES_AT_ONCE = 10_000
+
+
+class Silence(NamedTuple):
+    """When a silent server is looked at, and whether it then reads its WAL for us."""
+
+    seconds_max: float
+    is_at_work: Callable[[], bool]
 
 
 class Receiver(threading.Thread):
@@ -48,17 +53,16 @@ class Receiver(threading.Thread):
         inbox: Inbox,
         durable_ordinal: Callable[[], int],
         is_paused: Callable[[], bool],
-        is_at_work: Callable[[], bool],
+        silence: Silence,
         shorten: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        """`is_at_work` is asked of a server that is silent: whether it reads its WAL for us at present. What `shorten`
-        leaves of a message is handed over."""
+        """What `shorten` leaves of a message is handed over."""
         super().__init__(name="receiver", daemon=True)
         self._pgconn = conn.pgconn
         self._inbox = inbox
         self._durable_ordinal = durable_ordinal
         self._is_paused = is_paused
-        self._is_at_work = is_at_work
+        self._silence = silence
         self._shorten = shorten
         self._stopping = Stop()
         self._keeps_coming = False
@@ -79,7 +83,7 @@ class Receiver(threading.Thread):
                     heard = time.monotonic()
                 else:
                     self._wait(next_feedback)
-                    if time.monotonic() - heard > SILENCE_SECONDS_MAX:
+                    if time.monotonic() - heard > self._silence.seconds_max:
                         self._require_work()
                         heard = time.monotonic()
             self._confirm()
@@ -98,8 +102,8 @@ class Receiver(threading.Thread):
     def _require_work(self) -> None:
         """Transient unless the server is silent because of the WAL that it reads: a large transaction of other tables,
         or one of many definitions, can take it hours, and a new connection would begin with it again."""
-        if not self._is_at_work() and not self._is_readable(ANSWER_SECONDS):
-            raise TransientError(f"the server has not answered for {SILENCE_SECONDS_MAX:.0f} s")
+        if not self._silence.is_at_work() and not self._is_readable(ANSWER_SECONDS):
+            raise TransientError(f"the server has not answered for {self._silence.seconds_max:.0f} s")
 
     def _receive(self) -> bool:
         """Hand over what libpq has buffered; False when it has nothing whole."""

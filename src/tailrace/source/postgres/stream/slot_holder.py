@@ -14,16 +14,16 @@ import psycopg
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.server.connection import connect_for_names
+from tailrace.source.postgres.stream.protocol import DEFAULTS
 
 QUERIES = load("stream/slot.sql")
-ALIVE_SECONDS = 30.0
-"""A holder that still answers so long after we first saw it is none that is ending."""
 
 
 class SlotHolder:
     """Who was found to hold a slot, from one attempt to the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, alive_seconds: float = DEFAULTS.alive_seconds) -> None:
+        self._alive_seconds = alive_seconds
         self._first: tuple[int, datetime] | None = None
 
     def problem(self, conn: psycopg.Connection, slot: str) -> TailraceError:
@@ -35,7 +35,7 @@ class SlotHolder:
         who = f"process {pid} of the server ({name} from {address})"
         if self._first is None or self._first[0] != pid:
             self._first = pid, now
-        if answered is not None and (answered - self._first[1]).total_seconds() > ALIVE_SECONDS:
+        if answered is not None and (answered - self._first[1]).total_seconds() > self._alive_seconds:
             return DefiniteError(
                 f"slot {slot} is held by {who}, which is alive: another reader of the slot takes changes away from us",
                 f"stop that reader, or: select pg_terminate_backend({pid}); then run the same command again",
