@@ -40,14 +40,21 @@ unit: setup ## the unit tests alone, in seconds
 	@$(call TIER,tests/unit -n 2)
 
 .PHONY: test
-test: check ## everything that CI runs: the checks, then the tests, cheapest first
+test: check ## everything that CI runs: the checks, then the tests, cheapest first, without the long ones
 	@$(call TIER,tests/unit -n 2)
-	@$(call TIER,tests/integration -m 'not proof and not spark' -n 4 --dist worksteal)
-	@$(call TIER,tests/integration -m 'not proof and spark' -n 2 --dist worksteal)
-	@$(call TIER,$(ON_AN_OLDER_SERVER) --postgres 16 -n 4)
+	@$(call TIER,tests/integration -m 'not proof and not thorough and not spark' -n 4 --dist worksteal)
+	@$(call TIER,tests/integration -m 'not proof and not thorough and spark' -n 2 --dist worksteal)
 	@scripts/venv.sh $(OLDER_SPARK) $(PYTHON) pyspark==4.1.1
 	@$(MAKE) --no-print-directory older-spark PYTHON=$(OLDER_SPARK)/bin/python
-	@$(call TIER,tests/end_to_end/test_ugly.py tests/end_to_end tests/crash -n 3 --dist worksteal)
+	@$(call TIER,tests/end_to_end/test_ugly.py tests/end_to_end tests/crash \
+	  -m 'not proof and not thorough' -n 3 --dist worksteal)
+
+.PHONY: thorough
+thorough: setup ## the long tests that make test leaves out (tests/thorough.txt), and an older Postgres
+	@$(call TIER,tests/integration -m 'not proof and thorough and not spark' -n 4 --dist worksteal)
+	@$(call TIER,tests/integration -m 'not proof and thorough and spark' -n 2 --dist worksteal)
+	@$(call TIER,tests/end_to_end tests/crash -m 'not proof and thorough' -n 3 --dist worksteal)
+	@$(call TIER,$(ON_AN_OLDER_SERVER) --postgres 16 -n 4)
 
 .PHONY: older-spark
 older-spark: ## the tests that depend most on Spark's version, on PYTHON

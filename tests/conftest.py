@@ -44,10 +44,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a Spark of its own can be chosen with `-m spark`: each worker that runs such a test has a JVM."""
+    """What needs a Spark of its own can be chosen with `-m spark`: each worker that runs such a test has a JVM. What
+    takes long is chosen with `-m thorough`."""
+    thorough = thorough_tests()
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+        if not thorough.isdisjoint((item.nodeid, item.nodeid.partition("[")[0])):
+            item.add_marker("thorough")
+
+
+def thorough_tests() -> set[str]:
+    """What `thorough.txt` names."""
+    lines = (ROOT / "tests" / "thorough.txt").read_text(encoding="utf-8").splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
 
 
 def pytest_report_header(config: pytest.Config) -> str:

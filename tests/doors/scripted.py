@@ -97,7 +97,8 @@ class ScriptedSource(ScriptedCodec):
     def mark(self) -> str:
         history = self._history()
         tables = [(schema, schema.definition) for schema in history.tables.values()]
-        return repr((tables, history.claims, {name: sorted(sent) for name, sent in history.sent.items()}))
+        sent = {name: sorted(tables) for name, tables in history.sent.items()}
+        return repr((tables, history.claims, sent, sorted(history.forbidden)))
 
     def unsent(self, claim: Claim, tables: Sequence[TableId]) -> set[TableId]:
         sent = self._history().sent.get(claim["name"], set())

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.conftest import ROOT, thorough_tests
+
 TESTS = """
 from pathlib import Path
 
@@ -38,3 +39,11 @@ def test_a_test_that_passes_alone_is_told_as_a_race_and_fails_its_tier_all_the_s
     (tmp_path / "seen").unlink()
     assert run("-k", "again").returncode == 1, "a race alone fails the tier too"
     assert run("-k", "that_passes").returncode == 0
+
+
+def test_each_test_that_is_left_to_make_thorough_is_there() -> None:
+    listed = thorough_tests()
+    assert listed, "the list is read"
+    for name in listed:
+        path, _, test = name.partition("::")
+        assert f"def {test.partition('[')[0]}(" in (ROOT / path).read_text(encoding="utf-8"), name
