@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.changes.moves import fill_moved
+from tailrace.changes.states import fill_moved
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED
 from tailrace.model.exact import EXACT, padded, with_exact
 from tailrace.model.row import repeated

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.lake.records.vouched import VouchedFile
+from tailrace.lake.records.table_states import VouchedFile
 from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import Ended, TableRecord, TableState

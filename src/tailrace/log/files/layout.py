@@ -79,6 +79,17 @@ def create(path: Path, identity: Mapping[str, str], disk: LogDisk, wiping: bool 
     return manifest
 
 
+def adopt(path: Path, identity: Mapping[str, str]) -> None:
+    """Let the log continue with the changes of another server. Durable when this returns; can be done twice.
+
+    The caller holds the lake's lock and has every table copied again. The log keeps its records and its id, so that
+    what is published can still be read.
+    """
+    if (path / "log.json").exists():
+        manifest = replace(load_manifest(path), identity=dict(identity))
+        LogDisk().publish(path / "log.json", manifest.to_bytes())
+
+
 def end_wiping(path: Path, manifest: Manifest, disk: LogDisk) -> Manifest:
     """Say that nothing is left of what was there before."""
     done = replace(manifest, wiping=False)

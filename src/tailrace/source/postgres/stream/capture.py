@@ -41,7 +41,7 @@ from tailrace.source.postgres.stream.encoding.unsent_transaction import (
     shortened,
     take_values_as_they_are,
 )
-from tailrace.source.postgres.stream.gap import append_gap
+from tailrace.source.postgres.stream.gap import append_gap, is_after_gap
 from tailrace.source.postgres.stream.inbox import Inbox
 from tailrace.source.postgres.stream.protocol import DEFAULTS, StreamOptions, plugin_options
 from tailrace.source.postgres.stream.receiver import Receiver, Silence
@@ -128,7 +128,9 @@ def _stream(stream: SlotStream, writer: LogWriter, control: CaptureControl, hold
         if not _flush(writer, control):
             return
         failpoint("capture.abandoned")
-        if _is_after_gap(stream, writer) and (confirmed := confirmed_lsn(catalog_conn, stream.slot)):
+        if is_after_gap(stream.history, stream.skip_to, writer.head.ordinal) and (
+            confirmed := confirmed_lsn(catalog_conn, stream.slot)
+        ):
             append_gap(writer, catalog_conn, stream.history, max(confirmed, stream.history.lsn(stream.skip_to)))
             if not _flush(writer, control):
                 return
@@ -169,12 +171,6 @@ def _stream(stream: SlotStream, writer: LogWriter, control: CaptureControl, hold
                 writer.retain(control.keep_seconds)
         finally:
             receiver.stop()
-
-
-def _is_after_gap(stream: SlotStream, writer: LogWriter) -> bool:
-    """Whether nothing has been logged yet of what follows a gap, or what a person has skipped."""
-    end = writer.head.ordinal
-    return end > 0 and (end == stream.history.gap_from or end < stream.skip_to)
 
 
 def _beginning(stream: SlotStream, writer: LogWriter) -> Lsn:
