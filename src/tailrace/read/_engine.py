@@ -18,7 +18,7 @@ Frame = TypeVar("Frame")
 """A table of an engine, computed when its rows are asked for: `DataFrame`, `DuckDBPyRelation`."""
 
 
-class Engine(Protocol[Frame]):
+class ReadEngine(Protocol[Frame]):
     """One session of an engine. One thread."""
 
     dialect: Dialect
@@ -71,12 +71,12 @@ class Engine(Protocol[Frame]):
         ...
 
 
-def engine_of(session: Any) -> Engine[Any]:
+def engine_of(session: Any) -> ReadEngine[Any]:
     """The engine of a `SparkSession` or a `DuckDBPyConnection`. Loads no other."""
     if type(session).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
-        from tailrace.read.duckdb import DuckDBEngine
+        from tailrace.read.duckdb import DuckDBReadEngine
 
-        return DuckDBEngine(session)
-    from tailrace.read.spark import SparkEngine
+        return DuckDBReadEngine(session)
+    from tailrace.read.spark import SparkReadEngine
 
-    return SparkEngine(session)
+    return SparkReadEngine(session)

@@ -20,7 +20,7 @@ from tailrace.model.following import steps
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId
 from tailrace.model.table_state import Ended, TableRecord, TableState
-from tailrace.read._engine import Engine, Frame
+from tailrace.read._engine import Frame, ReadEngine
 from tailrace.read._layers import layers
 from tailrace.read._vouched import Reading, is_same, refusal
 from tailrace.source.kinds import codec_of
@@ -31,7 +31,7 @@ class CutTables(Mapping[str, Frame]):
 
     def __init__(
         self,
-        engine: Engine[Frame],
+        engine: ReadEngine[Frame],
         home: LakeHome,
         reader: LogReader,
         base: PublishedCut,

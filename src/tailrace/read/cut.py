@@ -25,7 +25,7 @@ from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.read._engine import Engine, Frame, engine_of
+from tailrace.read._engine import Frame, ReadEngine, engine_of
 from tailrace.read._points import Point, last_move, newest_base, parse_point, wanted_seq, with_tables_that_left
 from tailrace.read._tables import CutTables
 from tailrace.read.names import TableNames
@@ -51,7 +51,7 @@ class Cut(Generic[Frame]):
     commit_time: datetime
     tables: CutTables[Frame]
     """By `namespace.name`; those in error or being copied are not there, and say why when asked for."""
-    engine: Engine[Frame]
+    engine: ReadEngine[Frame]
 
     def sql(self, query: str) -> Frame:
         """Run the engine's SQL over this cut's tables, named as in the source. Opens those that the query names. A
@@ -214,7 +214,7 @@ def arrow(lake: str | Path, table: str, *, published: bool = False, as_of: str |
 
 
 def _assemble(
-    engine: Engine[Frame],
+    engine: ReadEngine[Frame],
     home: LakeHome,
     reader: LogReader,
     base: PublishedCut,

@@ -108,8 +108,8 @@ def names_in(sql: str) -> Names:
     return Names(frozenset(functions), frozenset(table_functions), frozenset(tables), shows)
 
 
-class DuckDBEngine:
-    """Implements `Engine`."""
+class DuckDBReadEngine:
+    """Implements `ReadEngine`."""
 
     dialect = Dialect.DUCKDB
     errors: tuple[type[Exception], ...] = (duckdb.Error,)

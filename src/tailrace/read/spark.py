@@ -34,8 +34,8 @@ _last_base: WeakKeyDictionary[SparkSession, dict[str, PublishedCut]] = WeakKeyDi
 quote = Dialect.SPARK.quote
 
 
-class SparkEngine:
-    """Implements `Engine`."""
+class SparkReadEngine:
+    """Implements `ReadEngine`."""
 
     dialect = Dialect.SPARK
     errors: tuple[type[Exception], ...] = (PySparkException,)

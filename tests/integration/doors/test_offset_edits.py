@@ -17,7 +17,7 @@ from tests.running import running, sync_once
 
 import tailrace
 from tailrace.connector.offsets import editor, takeover
-from tailrace.connector.offsets.editor import ConflictError, Direction, RunningError
+from tailrace.connector.offsets.editor import Direction, EditConflictError, RunningError
 from tailrace.errors import DefiniteError
 from tailrace.lake import formats
 from tailrace.lake.home import LakeHome
@@ -191,11 +191,11 @@ def test_of_two_editors_one_wins_and_the_other_hears_of_it(shop: Shop) -> None:
     target = shop.change("more")
     seen = shop.assess(target).version
     shop.apply(target, seen)
-    with pytest.raises(ConflictError, match="edit 1 is there, not 0"):
+    with pytest.raises(EditConflictError, match="edit 1 is there, not 0"):
         shop.apply(target, seen)
-    with pytest.raises(ConflictError):
+    with pytest.raises(EditConflictError):
         editor.undo(shop.lake, "bob", version=seen)
-    with pytest.raises(ConflictError):
+    with pytest.raises(EditConflictError):
         editor.reset(shop.lake, "bob", version=seen)
     assert len(editor.history(shop.lake)) == 1
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tailrace.changes.folding import Folded
-from tailrace.changes.window_rows import Missed, Portion, Reconciled, Staged, unseen_changes
+from tailrace.changes.window_rows import Missed, ReconciledPortion, Staged, WindowPortion, unseen_changes
 from tailrace.connector.copy.growth import Growth
 from tailrace.connector.copy.window_reader import TableWindow
 from tailrace.connector.publish.batch import Batch, TablePart
@@ -71,7 +71,7 @@ class WindowPart:
     """What is planned for a window's rows."""
 
     draft: Draft
-    portions: tuple[Portion, ...]
+    portions: tuple[WindowPortion, ...]
     """Work for tasks."""
     growth: Growth
 
@@ -156,7 +156,7 @@ class GrowingTable:
         pieces = portions(window, missed, draft.write, sizes.portion_bytes, is_exact=unseen.is_exact)
         return WindowPart(draft, pieces, growth)
 
-    def take_window(self, part: WindowPart, results: list[Reconciled]) -> None:
+    def take_window(self, part: WindowPart, results: list[ReconciledPortion]) -> None:
         """Make one version of what tasks have made of the window's rows."""
         growth, parts = part.growth, list[Any]()
         for reconciled in results:
@@ -191,10 +191,10 @@ def has_shape(stored: LakeTable, version: int, schema: TableSchema) -> bool:
 
 def portions(
     window: TableWindow, missed: Missed | None, write: WritePart, portion_bytes: int, *, is_exact: bool
-) -> tuple[Portion, ...]:
+) -> tuple[WindowPortion, ...]:
     """A window's chunks, neighbours together as long as they are smaller than this."""
     return tuple(
-        Portion(str(window.schema.table), window.schema, tuple(chunks), missed, write, is_exact, window.again)
+        WindowPortion(str(window.schema.table), window.schema, tuple(chunks), missed, write, is_exact, window.again)
         for chunks in _together(window.staged, portion_bytes)
     )
 

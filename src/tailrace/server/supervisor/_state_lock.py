@@ -14,7 +14,7 @@ from typing import Protocol
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from tailrace.server.errors import ConflictError
+from tailrace.server.errors import RequestConflictError
 from tailrace.storage.folder_lock import FolderLock, HeldError
 
 WAIT_SECONDS = 2
@@ -106,8 +106,8 @@ def _end(session: Connection) -> None:
     session.close()
 
 
-def _taken(place: str) -> ConflictError:
-    return ConflictError(
+def _taken(place: str) -> RequestConflictError:
+    return RequestConflictError(
         f"another tailrace server works with the state at {place}",
         "stop it, or give this one a state of its own: --state-url",
     )

@@ -29,7 +29,7 @@ from tailrace.server.api.offsets.models import (
 )
 from tailrace.server.api.parts import GetSupervisor, Name
 from tailrace.server.api.who import Who
-from tailrace.server.errors import ConflictError, RequestError
+from tailrace.server.errors import RequestConflictError, RequestError
 from tailrace.server.supervisor.supervisor import Supervisor
 from tailrace.source.door.source import Source
 from tailrace.source.kinds import source_of, words_of
@@ -169,8 +169,8 @@ def _explained() -> Iterator[None]:
         yield
     except OffsetFaultsError as error:
         raise invalid(error) from None
-    except (editor.RunningError, editor.ConflictError) as error:
-        raise ConflictError(error.message, error.hint) from None
+    except (editor.RunningError, editor.EditConflictError) as error:
+        raise RequestConflictError(error.message, error.hint) from None
 
 
 def _source(supervisor: Supervisor, name: str) -> Source:

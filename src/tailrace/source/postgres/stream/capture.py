@@ -80,7 +80,7 @@ class SlotStream:
     """Why the server cannot send the next transaction. It is stepped over, and no other is taken."""
 
 
-class TooLargeError(TransientError):
+class LogFullError(TransientError):
     """The log has no room left for an open transaction and all that follows it, so its commit would never be read."""
 
 
@@ -103,7 +103,7 @@ def run(stream: SlotStream, writer: LogWriter, control: CaptureControl) -> None:
                 options = replace(stream.options, is_streaming=False)
             else:
                 unsent = error.message
-        except TooLargeError as error:
+        except LogFullError as error:
             # The server keeps open transactions on its own disk until they commit. Asked for again with the next.
             control.report(error.message)
             options = replace(stream.options, is_streaming=False)
@@ -250,7 +250,7 @@ def _flush(writer: LogWriter, control: CaptureControl, encoder: StreamEncoder | 
         except LogBlockedError as error:
             waited = True
             if isinstance(error, LogHeldError) and encoder is not None and encoder.has_open_streams:
-                raise TooLargeError(f"{error.message}; open transactions wait at the server") from None
+                raise LogFullError(f"{error.message}; open transactions wait at the server") from None
             control.report(f"{error.message}; waiting for room")
             control.stopping.wait(1.0)
             writer.retain(0.0)
