@@ -24,6 +24,8 @@ class ReadEngine(Protocol[Frame]):
     dialect: Dialect
     errors: tuple[type[Exception], ...]
     """What it raises for a query that is wrong."""
+    tail_bytes_max: int
+    """Of decoded changes that may be laid over a table. They take a few times as much memory while that is done."""
 
     def base_for(
         self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int, last_move: Callable[[], int]

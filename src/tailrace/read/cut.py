@@ -125,8 +125,17 @@ def cut(
 
     With `register`, its tables are the session's temporary views.
     """
+    found = cut_by(engine_of(session), lake, published=published, as_of=as_of)
+    if register:
+        found.register()
+    return found
+
+
+def cut_by(
+    engine: ReadEngine[Frame], lake: str | Path, *, published: bool = False, as_of: str | Point | None = None
+) -> Cut[Frame]:
+    """One cut, shown by this engine."""
     home, reader, codec = _opened(lake)
-    engine = engine_of(session)
     point = parse_point(as_of, codec) if isinstance(as_of, str) else as_of
     seq = None if published else wanted_seq(home, reader, point, codec)
     base = newest_base(home, seq, point)
@@ -138,10 +147,7 @@ def cut(
         base = engine.base_for(reader, home.cuts, base, seq, partial(last_move, home, base))
     if point is not None and seq == base.seq:
         base = with_tables_that_left(home, base)
-    found = _assemble(engine, home, reader, base, base.seq if seq is None else seq)
-    if register:
-        found.register()
-    return found
+    return _assemble(engine, home, reader, base, base.seq if seq is None else seq)
 
 
 def _unpublished(home: LakeHome) -> DefiniteError:

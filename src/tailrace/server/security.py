@@ -24,8 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tailrace.errors import DefiniteError
 from tailrace.model.backoff import Backoff
-from tailrace.server._connections import Connections
 from tailrace.server.api.errors import answer
+from tailrace.server.connections import Connections
 
 BODY_BYTES_MAX = 1 << 20
 TOKEN_CHARACTERS_MIN = 16

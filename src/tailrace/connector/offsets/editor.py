@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tailrace.connector.offsets._assessment import Assessment, Direction, consequence, reach_faults, wanted_ordinal
 from tailrace.connector.offsets._view import LakeOffset
+from tailrace.connector.offsets.assessment import Assessment, Direction, consequence, reach_faults, wanted_ordinal
 from tailrace.errors import DefiniteError
 from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome
