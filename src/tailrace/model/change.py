@@ -70,8 +70,6 @@ Decode = Callable[[Any, TableSchema], Any]
 """A batch of a table's log records, all of one shape, to changes as `change_schema` says. Every source has one."""
 WhyCopy = Callable[[Mapping[str, Any], Mapping[str, Any]], str | None]
 """An old and a new definition of a table to a reason why a copy must be made again. Every source has one."""
-WhyPart = Callable[[Mapping[str, Any], Mapping[str, Any], TableSchema], str | None]
-"""The same of a definition, the newest one, and a part of the table that changes came from. Every source has one."""
 
 
 def row_schema(schema: TableSchema) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.doors.script import Delete, Insert, Script, Update
 from tests.doors.scripted import ScriptedSource
+from tests.java_arrays import texts_of
 from tests.running import running, sync_once
 
 import tailrace
@@ -25,7 +26,6 @@ from tailrace.lake.records.offset_history import EditKind, EditState
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.offsets import java
 from tailrace.offsets.attributes import parse_collections
 from tailrace.offsets.connect import StoredOffset
 from tailrace.offsets.layout import OffsetFaultsError
@@ -293,9 +293,9 @@ def test_a_copy_by_windows_that_is_under_way_shows_how_far_it_is(shop: Shop) -> 
     (entry,) = editor.read(shop.lake).entries
     offset = entry["offset"]
     assert [each.table for each in parse_collections(offset["incremental_snapshot_collections"])] == [ORDERS]
-    (done,) = java.array_from_hex(offset["incremental_snapshot_primary_key"]) or [""]
+    (done,) = texts_of(offset["incremental_snapshot_primary_key"]) or [""]
     assert int(done) in range(4, 19)
-    assert java.array_from_hex(offset["incremental_snapshot_maximum_key"]) == ["19"]
+    assert texts_of(offset["incremental_snapshot_maximum_key"]) == ["19"]
     shop.sync()
     shop.assert_equal()
     assert "incremental_snapshot_collections" not in editor.read(shop.lake).entries[0]["offset"]

@@ -18,21 +18,12 @@ from tailrace.source.postgres.server.lsn import Lsn
 POSTGRES_EPOCH_US = 946_684_800_000_000
 """2000-01-01 UTC, where Postgres starts counting, in Unix microseconds."""
 
-_BEGIN = struct.Struct(">xQqI")
 _COMMIT = struct.Struct(">xBQQq")
 _STREAM_START = struct.Struct(">xIB")
 _STREAM_COMMIT = struct.Struct(">xIBQQq")
 _STREAM_ABORT = struct.Struct(">xII")
 _STREAM_ABORT_TIMED = struct.Struct(">xIIQq")
 _XID = struct.Struct(">xI")
-
-
-class Begin(NamedTuple):
-    final_lsn: Lsn
-    """Where the transaction's commit record lies."""
-    time_us: int
-    """The commit time: microseconds since 1970-01-01 UTC."""
-    xid: int
 
 
 class StreamStart(NamedTuple):
@@ -102,11 +93,6 @@ class Truncate:
     relations: tuple[int, ...]
     cascade: bool
     restart: bool
-
-
-def parse_begin(payload: bytes) -> Begin:
-    final_lsn, time, xid = _unpack(_BEGIN, payload, "B")
-    return Begin(Lsn(final_lsn), time + POSTGRES_EPOCH_US, xid)
 
 
 def parse_commit(payload: bytes) -> Commit:

@@ -111,13 +111,6 @@ def _made_by(conn: psycopg.Connection, relation: Relation) -> int:
     return relation.filled_by if may_have_made(relation.filled_by, read_made(conn, relation.oid)) else 0
 
 
-def describe_relation(conn: psycopg.Connection, relation: Relation, how: Announcing = PLAIN) -> TableSchema:
-    """The shape a relation message announces, with its table's definition as it is now; without one if the table is
-    gone. Of a partition that is gone it is known since when."""
-    with dated_state(conn) as at:
-        return _described(conn, relation, how, _found(conn, relation, how, how.history.ordinal(at)))
-
-
 def _found(conn: psycopg.Connection, relation: Relation, how: Announcing, at: int) -> _Found:
     keys = identity_keys(conn, [relation.oid])
     definition = read_columns(conn, keys, read_sent(conn, how.publications), at).get(relation.oid)
