@@ -19,7 +19,7 @@ from tailrace.changes.window_rows import Missed, ReconciledPortion, Staged, Wind
 from tailrace.connector.copy.growth import Growth
 from tailrace.connector.copy.window_reader import TableWindow
 from tailrace.connector.publish.batch import Batch, TablePart
-from tailrace.connector.publish.following_table import FollowingTable, Move, RunRewrites
+from tailrace.connector.publish.following_table import Follower, Move, RunRewrites
 from tailrace.errors import TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import Draft, LakeTable, TableVersion, WritePart
@@ -27,7 +27,7 @@ from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.exact import is_ours
 from tailrace.model.position import SourcePosition
-from tailrace.model.table import TableId, TableSchema
+from tailrace.model.table import TableSchema
 from tailrace.model.text_key import TextKey
 from tailrace.settings import TaskSizes
 from tailrace.source.door.codec import Codec
@@ -77,10 +77,9 @@ class WindowPart:
 
 
 @dataclass
-class GrowingTable:
+class GrowingTable(Follower):
     """One thread at a time."""
 
-    following: FollowingTable
     growth: Growth
     text_key: TextKey | None = None
     """What of its key this copy has as text."""
@@ -89,28 +88,12 @@ class GrowingTable:
     added_at: float = 0.0
     """When the last window was published, on the clock that only runs forwards."""
 
-    @property
-    def table(self) -> TableId:
-        return self.following.table
-
-    @property
-    def relation(self) -> int:
-        return self.following.relation
-
-    @property
-    def copy(self) -> int:
-        return self.following.copy
-
-    @property
-    def seq(self) -> int:
-        return self.following.seq
-
     def landed(self) -> TableVersion:
         """The version that has every row."""
         return self.following.newest()
 
     def make_durable(self) -> None:
-        self.following.make_durable()
+        super().make_durable()
         # Not its own number: who opens the table after a crash knows the stamp alone.
         self.durable_seq = self.following.standing.stamp.seq or 0
 

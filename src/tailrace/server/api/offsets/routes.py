@@ -27,7 +27,7 @@ from tailrace.server.api.offsets.models import (
     OffsetsInfo,
     TakeoverInfo,
 )
-from tailrace.server.api.parts import GetSupervisor, Name
+from tailrace.server.api.parts import GetSupervisor, Name, version_in
 from tailrace.server.api.who import Who
 from tailrace.server.errors import RequestConflictError, RequestError
 from tailrace.server.supervisor.supervisor import Supervisor
@@ -90,7 +90,7 @@ def alter_offsets(
             )
     with supervisor.asking_source(), _stopped(supervisor, name) as server:
         lake = supervisor.lake(name).path
-        edit = editor.apply(lake, body, who, _source(supervisor, name), server, _version(if_match))
+        edit = editor.apply(lake, body, who, _source(supervisor, name), server, version_in(if_match, "offsets"))
     return _told("altered", edit)
 
 
@@ -103,7 +103,7 @@ def reset_offsets(
         found = supervisor.configuration(name)
         return AssessmentInfo.of(editor.assess_reset(supervisor.lake(name).path, found.server))
     with _stopped(supervisor, name) as server:
-        edit = editor.reset(supervisor.lake(name).path, who, server, _version(if_match))
+        edit = editor.reset(supervisor.lake(name).path, who, server, version_in(if_match, "offsets"))
     return _told("reset", edit)
 
 
@@ -124,7 +124,7 @@ def undo_offsets(
         found = supervisor.configuration(name)
         return EditInfo.of(editor.planned_undo(supervisor.lake(name).path, who, found.server))
     with _stopped(supervisor, name) as server:
-        edit = editor.undo(supervisor.lake(name).path, who, server, _version(if_match))
+        edit = editor.undo(supervisor.lake(name).path, who, server, version_in(if_match, "offsets"))
     return _told("taken back", edit)
 
 
@@ -145,7 +145,7 @@ def import_offsets(
         if dry_run:
             return TakeoverInfo.of(takeover.plan(lake, stored, source))
     with supervisor.asking_source(), _stopped(supervisor, name):
-        edit = takeover.take_over(lake, stored, source, who, version=_version(if_match))
+        edit = takeover.take_over(lake, stored, source, who, version=version_in(if_match, "offsets"))
     return _told("imported", edit)
 
 
@@ -194,12 +194,3 @@ def _told(what: str, edit: OffsetEdit) -> Message:
     return Message(
         message=f"The offsets of this connector have been {what} (edit {edit.version}): {edit.says}; {waits}"
     )
-
-
-def _version(if_match: str | None) -> int | None:
-    if if_match is None or if_match.strip() == "*":
-        return None
-    text = if_match.strip().strip('"')
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise RequestError("If-Match is not an ETag of offsets", "send the ETag that GET gave")
-    return int(text)
