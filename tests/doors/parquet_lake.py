@@ -34,8 +34,8 @@ from tailrace.lake.stamp import Stamp, column_comment, commented_column
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, UNCHANGED
 from tailrace.model.exact import EXACT, EXACT_TYPE, exact_of, lake_column, together
 from tailrace.model.following import steps
-from tailrace.model.key import key_of
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.rows.key import key_of
+from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
 from tailrace.storage.door import Storage
 from tailrace.storage.files import sync

@@ -185,7 +185,7 @@ class LakeTable(Protocol):
         `ResyncError` with the keys, and nothing of it is published.
 
         Of a table without a key, a state is a row and its `COUNT`: so many more of it are there from now on, or fewer.
-        Equal rows (`model.row`) are in one state of one part. The proof: the table has as many as go.
+        Equal rows (`model.rows.row`) are in one state of one part. The proof: the table has as many as go.
 
         Where rows have `EXACT`, the table has it too, in a column that `columns` tells from the others. A state that
         takes a column from an old row takes from there what that column could not hold.

@@ -1,6 +1,6 @@
 """Where in a file of rows each key lies: sorted codes of the keys, and their positions.
 
-What a code is, `model.codes` says.
+What a code is, `model.rows.codes` says.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from tailrace.model.codes import KeyCodes, key_codes
+from tailrace.model.rows.codes import KeyCodes, key_codes
 from tailrace.storage.files import sync
 
 DRAFT = ".new"

@@ -5,7 +5,8 @@ the result of all changes of one key. Each has the table's columns and, beside t
 is one that its column cannot hold, there is one more (`model.exact`).
 
 A table without a key is a multiset: its rows are told apart by all their values, and several may be equal. There an
-event and a state are a row and how many more of it there are than before (`COUNT`); rows are equal as in `model.row`.
+event and a state are a row and how many more of it there are than before (`COUNT`); rows are equal as in
+`model.rows.row`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import TableSchema
 
 PREFIX = "tailrace:"

@@ -51,7 +51,7 @@ class ReadEngine(Protocol[Frame]):
         ...
 
     def laid_over(self, frame: Frame, over: Layers) -> Frame:
-        """The frame's rows with newer ones laid over. Keys are equal as in `model.key`."""
+        """The frame's rows with newer ones laid over. Keys are equal as in `model.rows.key`."""
         ...
 
     def show(self, view: str, frame: Frame) -> None:

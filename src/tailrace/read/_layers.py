@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from tailrace.changes.states import fill_moved
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED
 from tailrace.model.exact import EXACT, padded, with_exact
-from tailrace.model.row import repeated
+from tailrace.model.rows.row import repeated
 from tailrace.model.table import TableSchema
 
 ROW = f"{PREFIX}row"
@@ -40,7 +40,7 @@ class Layers:
     """Rows that take the columns in `UNCHANGED` from the base row of their key, which is there."""
     gone: pa.Table
     """Rows of a table without a key, each once, with a `ROW` of its own: so many of them (`COUNT`) are in the base and
-    no longer count. Rows are equal as in `model.row`."""
+    no longer count. Rows are equal as in `model.rows.row`."""
     exact: str | None = None
     """The column for values that others cannot hold (`model.exact`), if the base and the tail have one. A partial row
     has the base row's texts of the columns in `UNCHANGED`, and its own."""

@@ -174,7 +174,7 @@ class DuckDBReadEngine:
         return found
 
     def _joined(self, base: DuckDBPyRelation, rows: pa.Table, key: Sequence[str], how: How) -> DuckDBPyRelation:
-        # DuckDB takes NaN for equal to NaN, and zero to minus zero, as `model.key` does.
+        # DuckDB takes NaN for equal to NaN, and zero to minus zero, as `model.rows.key` does.
         same = " and ".join(f"base.{quote(name)} = newer.{quote(name)}" for name in key)
         return base.set_alias("base").join(self.of_arrow(rows).set_alias("newer"), same, how=how)
 

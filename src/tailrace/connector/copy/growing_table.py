@@ -27,8 +27,8 @@ from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.exact import is_ours
 from tailrace.model.position import SourcePosition
+from tailrace.model.rows.text_key import TextKey
 from tailrace.model.table import TableSchema
-from tailrace.model.text_key import TextKey
 from tailrace.settings import TaskSizes
 from tailrace.source.door.codec import Codec
 from tailrace.source.door.values import View

@@ -17,8 +17,8 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
+from tailrace.model.rows.text_key import text_keyed
 from tailrace.model.table import TableId, TableSchema
-from tailrace.model.text_key import text_keyed
 from tailrace.source.door.rows import Cursor, WindowPoint
 from tailrace.source.door.source import Database
 from tailrace.source.door.values import Claim, Definition, SourceTable, Waiting

@@ -23,7 +23,7 @@ from tailrace.lake.delta.json_text import text_of
 from tailrace.lake.stamp import column_comment, commented_column
 from tailrace.model.exact import LAKE_TYPE, is_ours, lake_column
 from tailrace.model.following import Steps
-from tailrace.model.lake_types import arrow_type, element_type, is_known
+from tailrace.model.rows.lake_types import arrow_type, element_type, is_known
 from tailrace.model.table import Column, TableId, TableSchema
 
 _ID = "delta.columnMapping.id"

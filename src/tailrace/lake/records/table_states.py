@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError
+from tailrace.model.rows.text_key import TextKey
 from tailrace.model.table import TableId
 from tailrace.model.table_state import Ended, TableRecord, TableState
-from tailrace.model.text_key import TextKey
 from tailrace.storage.files import read_json, write_json
 
 

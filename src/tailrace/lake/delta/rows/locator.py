@@ -31,7 +31,7 @@ from tailrace.lake.delta.rows._damage import damaged
 from tailrace.lake.delta.rows.deletion_vectors import positions_in, read_vector
 from tailrace.lake.delta.rows.row_files import SIZES, read_batches, read_columns
 from tailrace.lake.key_index import KeyIndex, identity_of
-from tailrace.model.codes import KeyCodes, key_codes
+from tailrace.model.rows.codes import KeyCodes, key_codes
 from tailrace.storage.door import Storage
 
 INDEX_FOLDER = "_tailrace_keys"

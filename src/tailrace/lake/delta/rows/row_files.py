@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from tailrace.lake.delta.json_text import text_of
 from tailrace.lake.delta.metadata import Field
 from tailrace.lake.delta.rows._damage import noticed
-from tailrace.model.lake_types import arrow_type
-from tailrace.model.nested import is_nested
+from tailrace.model.rows.lake_types import arrow_type
+from tailrace.model.rows.nested import is_nested
 from tailrace.storage.door import Storage
 
 SAMPLE_ROWS = 1000

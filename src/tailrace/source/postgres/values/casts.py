@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.errors import DefiniteError
-from tailrace.model.lake_types import arrow_type, element_type, is_limited
+from tailrace.model.rows.lake_types import arrow_type, element_type, is_limited
 from tailrace.source.postgres.values._arrays import parse
 
 _BAD_DIGIT: Final = 255

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import psycopg
 
-from tailrace.model.column_names import distinct
+from tailrace.model.rows.column_names import distinct
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres.catalog.definition import Definition
 from tailrace.source.postgres.catalog.definition_reader import dated_state, read_columns, read_made
