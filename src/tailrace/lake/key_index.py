@@ -30,7 +30,7 @@ class KeyIndex:
     """Sorted by their first half."""
     positions: np.ndarray
     is_mapped: bool = False
-    """It lies in a file, of which only what is looked at takes memory."""
+    """It lies in a file; only what is looked at takes memory."""
 
     @classmethod
     def of(cls, columns: Sequence[pa.Array]) -> KeyIndex:

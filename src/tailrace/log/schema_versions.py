@@ -28,7 +28,7 @@ class SchemaVersion:
 
     @classmethod
     def of(cls, mark: Mark) -> SchemaVersion:
-        # Older logs have the source's names, of which some may differ only in case.
+        # Older logs have the source's names, and some of those may differ only in case.
         schema = distinct(TableSchema.from_json(mark.payload))
         return cls(mark.position, mark.relation, mark.xid, schema, mark.since)
 

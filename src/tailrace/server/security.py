@@ -32,7 +32,7 @@ TOKEN_CHARACTERS_MIN = 16
 BODY_SECONDS = 30.0
 """From the end of a request's header to the end of its body."""
 REQUESTS_MAX, PEER_REQUESTS_MAX = 200, 100
-"""So many at once, and so many of one peer; more are answered 503."""
+"""At once, of all peers and of one; more are answered 503."""
 LOGIN_BACKOFF = Backoff(0.25, 4.0)
 FORGET_SECONDS = 300.0
 PEERS_MAX = 1000

@@ -143,6 +143,6 @@ def _words(identity: Mapping[str, str]) -> str:
 
 
 def put_aside(path: Path) -> str:
-    """The hint for a log of which something is damaged."""
+    """The hint for a damaged log."""
     aside = f"mv {shlex.quote(str(path))} {shlex.quote(f'{path}.damaged')}"
     return f"restore the file from a copy, or put the log aside, and a sync copies every table again: {aside}"

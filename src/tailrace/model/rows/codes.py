@@ -40,7 +40,7 @@ class KeyCodes:
 
     @classmethod
     def joined(cls, parts: Sequence[KeyCodes]) -> KeyCodes:
-        """Those of all parts, of which there is one at least, one after the other."""
+        """The codes of all parts, one after the other. There is at least one part."""
         second = [part.second for part in parts if part.second is not None]
         return cls(np.concatenate([part.first for part in parts]), np.concatenate(second) if second else None)
 

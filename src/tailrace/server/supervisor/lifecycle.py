@@ -128,7 +128,7 @@ class Life:
 
     @property
     def retry_seconds(self) -> float:
-        """How long to wait after so many failures."""
+        """How long to wait after this many failures."""
         return BACKOFF.seconds(self.failures)
 
 

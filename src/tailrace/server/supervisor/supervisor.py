@@ -153,7 +153,7 @@ class Supervisor:
 
     def create(self, name: str, config: Mapping[str, str], target: Target = Target.RUNNING) -> ConnectorView:
         """A new connector. Nothing is stored if its configuration makes no sense or takes another one's place."""
-        config = _named(require_name(name), config)
+        config = _with_name(require_name(name), config)
         with self._editing:
             if name in self._hosted:
                 raise RequestConflictError(f"Connector {name} already exists")
@@ -169,7 +169,7 @@ class Supervisor:
             if name not in self._hosted and expected is None:
                 return self.create(name, config), True
             stored = self._store.find(name)
-            return self._alter(stored, _named(name, config), expected), False
+            return self._alter(stored, _with_name(name, config), expected), False
 
     def patch(self, name: str, changes: Mapping[str, str | None], expected: int | None = None) -> ConnectorView:
         """The configuration with some properties changed, and those removed that are None."""
@@ -177,7 +177,7 @@ class Supervisor:
             stored = self._store.find(name)
             given = {key: value for key, value in changes.items() if value is not None}
             kept = {key: value for key, value in redacted(stored.config).items() if key not in changes}
-            return self._alter(stored, _named(name, kept | given), expected)
+            return self._alter(stored, _with_name(name, kept | given), expected)
 
     def want(self, name: str, target: Target) -> None:
         """Stored when this returns; done soon after."""
@@ -294,7 +294,7 @@ def _view(hosted: Hosted) -> ConnectorView:
     return ConnectorView(stored.name, stored.config, stored.version, hosted.life, hosted.status())
 
 
-def _named(name: str, config: Mapping[str, str]) -> dict[str, str]:
+def _with_name(name: str, config: Mapping[str, str]) -> dict[str, str]:
     """With the name in it, as Kafka Connect has it."""
     given = config.get(NAME, name)
     if given != name:

@@ -166,18 +166,18 @@ class CommitLog:
         """FileNotFoundError when there is no commit file; a definite error when it is damaged."""
         with self._lines(version) as lines:
             actions = [json.loads(line) for line in lines]
-            removed = frozenset(self._named(action["remove"]["path"]) for action in actions if "remove" in action)
+            removed = frozenset(self._name_of(action["remove"]["path"]) for action in actions if "remove" in action)
             added = (self.rows_file(action["add"], removed) for action in actions if "add" in action)
-            others = (self._named(action["cdc"]["path"]) for action in actions if "cdc" in action)
+            others = (self._name_of(action["cdc"]["path"]) for action in actions if "cdc" in action)
             stamp = Stamp.from_json(_info_in(lines).get("userMetadata"))
             return CommitChanges(stamp, tuple(added), removed, tuple(others))
 
     def rows_file(self, add: Mapping[str, Any], removed: frozenset[str] = frozenset()) -> RowsFile:
         """What an `add` action names; `removed` is what the same commit removes."""
-        name = self._named(add["path"])
+        name = self._name_of(add["path"])
         return RowsFile(name, int(add["size"]), name not in removed, vector_of(self.table, add))
 
-    def _named(self, text: str) -> str:
+    def _name_of(self, text: str) -> str:
         return name_of(self.table, text)
 
     @contextmanager

@@ -27,7 +27,7 @@ SAMPLE_ROWS = 1000
 REPEATED_MIN = 10
 """So often must values of a column be there on average for it to get a dictionary."""
 STATISTICS_COLUMNS_MAX = 32
-"""Delta's own choice: so many columns have statistics for skipping files."""
+"""How many columns have statistics for skipping files: Delta's own choice."""
 _TEXT_LETTERS_MAX = 32
 _LAST_LETTER = "\U0010ffff"
 _EPOCH = datetime.datetime(1970, 1, 1)

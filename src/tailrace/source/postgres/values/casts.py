@@ -83,7 +83,7 @@ def _plain(text: Any, lake: str) -> Any:
 
 
 def _limited(text: Any, lake: str, reason: str) -> tuple[Any, Any]:
-    """Values of which some do not fit."""
+    """Some values do not fit."""
     family = lake.partition("(")[0]
     fits = pc.match_substring_regex(text, f"^({_FORMS[family]})$")
     odd = pc.if_else(fits, None, text)

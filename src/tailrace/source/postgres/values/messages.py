@@ -83,7 +83,7 @@ class Relation:
     part_of: int = 0
     """The table under whose number its changes are sent, where the stream has shown that; else 0."""
     filled_by: int = 0
-    """Of such a one: the transaction whose change that is; 0 if the log has that transaction already."""
+    """Of a part: the transaction whose change that is; 0 if the log has that transaction already."""
     committed_by: int = 0
     """The transaction that announced it, if that has committed; else 0."""
 
@@ -173,7 +173,7 @@ def parse_truncate(payload: bytes) -> Truncate:
 
 
 def check_origin(payload: bytes) -> None:
-    """A definite error unless it names an origin, of which nothing is kept."""
+    """A definite error unless it names an origin. Nothing of it is kept."""
     reader = _Reader(payload, "O")
     reader.take(">Q")
     reader.last_text()
