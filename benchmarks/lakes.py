@@ -15,7 +15,7 @@ from tailrace.connector.connector import Connector
 from tailrace.connector.drop import drop_source
 from tailrace.connector.publish.applier import Applier
 from tailrace.connector.publish.opening import LakeParts
-from tailrace.connector.start.capture_order import order_of
+from tailrace.connector.run_opening import capture_order
 from tailrace.connector.start.capture_process import CaptureProcess
 from tailrace.engine.door import Engine
 from tailrace.engine.spark.engine import SparkEngine
@@ -60,7 +60,7 @@ class SteppedLake:
         assert record is not None
         target = self._source.now().ordinal
         begun = time.perf_counter()
-        with CaptureProcess(order_of(self._source, record, self.home.log, self._settings)) as capture:
+        with CaptureProcess(capture_order(self._source, record, self.home.log, self._settings)) as capture:
             reader = LogReader(self.home.log)
             while reader.refresh().ordinal < target:
                 capture.check()

@@ -19,7 +19,6 @@ from tests.doors.one_thread import OneThread
 from tailrace.changes import decoding, states
 from tailrace.connector.connector import Connector
 from tailrace.connector.engine import spark_engine
-from tailrace.lake.delta import _merge
 from tailrace.lake.delta.rows import row_files
 from tailrace.lake.home import LakeHome
 from tailrace.settings import ConnectorSettings, SparkSettings, TaskSizes, VerifySettings
@@ -46,7 +45,6 @@ def poison() -> None:
         (decoding, "decode_ranges"),
         (states, "compact"),
         (row_files, "read_batches"),
-        (_merge, "write_rows"),
     ):
         setattr(module, name, touched)
     for each in (pq.ParquetWriter, comparing.BothSides):

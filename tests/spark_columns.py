@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
-from tailrace.lake.columns import described
+from tailrace.lake.stamp import commented_column
 from tailrace.model.table import Column
 
 
 def lake_columns(shape: StructType) -> list[Column]:
     """With what their comments say of the source's."""
-    return [described(field.name, field.dataType.simpleString(), field.metadata.get("comment", "")) for field in shape]
+    return [
+        commented_column(field.name, field.dataType.simpleString(), field.metadata.get("comment", ""))
+        for field in shape
+    ]

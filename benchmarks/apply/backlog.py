@@ -20,7 +20,7 @@ from benchmarks.plots import bars
 from demo.embedded import EmbeddedPostgres
 from pyspark.sql import SparkSession
 
-from tailrace.changes.tail import read_tail
+from tailrace.changes.tail import TAIL_BYTES_MAX, read_tail, touched_shape
 from tailrace.engine.spark.session import session
 from tailrace.lake.formats import format_named
 from tailrace.model.change import DELETED, STATE_METADATA
@@ -136,7 +136,10 @@ def _copy_table(contest: _Field) -> None:
 def _merge(contest: _Field, publisher: Publisher) -> float:
     """What is not published yet, compacted, and merged by Spark; only the merge counts."""
     between = publisher.seq, publisher.reader.refresh().seq
-    tail = read_tail(publisher.reader, TABLE, between, PostgresSource.decode, publisher.relation(TABLE))
+    decode, relation = PostgresSource.decode, publisher.relation(TABLE)
+    shape = touched_shape(publisher.reader, TABLE, between, decode, relation)
+    assert shape is not None
+    tail = read_tail(publisher.reader, shape, between, (), TAIL_BYTES_MAX)
     assert tail is not None
     columns = [name for name in tail.states.column_names if name not in STATE_METADATA]
     path = contest.rival.with_name("states.parquet")

@@ -114,7 +114,7 @@ class ConnectorSettings:
     chunk_bytes_max: int = 32 << 20
     snapshot_mode: SnapshotMode = SnapshotMode.INITIAL
     window_rows: int | None = None
-    """How many rows a chunk of a window has; by default so many that a window takes a few seconds."""
+    """How many rows a chunk of a window has; by default as many as make a window take a few seconds."""
     log_keep_seconds: float = 24 * 3600.0
     """How long changes stay readable in the log after they have been published."""
     retain_seconds: float = 7 * 24 * 3600.0
@@ -147,7 +147,7 @@ class ConnectorSettings:
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """One verification: of which lake, and how."""
+    """One verification: which lake it verifies, and how."""
 
     lake: Path
     tables: tuple[str, ...] = ()

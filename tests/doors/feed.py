@@ -30,7 +30,7 @@ from tailrace.model.change import (
 )
 from tailrace.model.commit import Commit
 from tailrace.model.kind import Kind
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import Column, TableId, TableSchema
 
 _KINDS = {"insert": Kind.INSERT, "update": Kind.UPDATE, "delete": Kind.DELETE, "truncate": Kind.TRUNCATE}

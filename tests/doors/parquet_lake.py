@@ -28,15 +28,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.errors import ResyncError
-from tailrace.lake.columns import comment, described
 from tailrace.lake.door import ConflictError, Pruned, Rewrite, Scan, TableVersion, Wanted, WritePart
 from tailrace.lake.frames import spark_schema
-from tailrace.lake.stamp import Stamp
+from tailrace.lake.stamp import Stamp, column_comment, commented_column
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, UNCHANGED
 from tailrace.model.exact import EXACT, EXACT_TYPE, exact_of, lake_column, together
 from tailrace.model.following import steps
-from tailrace.model.key import key_of
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.rows.key import key_of
+from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
 from tailrace.storage.door import Storage
 from tailrace.storage.files import sync
@@ -213,7 +212,7 @@ class ParquetTable:
         shape = pq.read_schema(self._file(version))
         types = [field.dataType.simpleString() for field in spark_schema(shape)]
         return [
-            described(field.name, lake_type, _comment(field)["comment"])
+            commented_column(field.name, lake_type, _comment(field)["comment"])
             for field, lake_type in zip(shape, types, strict=True)
         ]
 
@@ -380,7 +379,7 @@ def _by_key(rows: Iterable[Row], key: Iterable[str]) -> dict[Key, Row]:
 
 
 def _field(column: Column) -> pa.Field:
-    return pa.field(column.name, arrow_type(column.type), metadata={"comment": comment(column)})
+    return pa.field(column.name, arrow_type(column.type), metadata={"comment": column_comment(column)})
 
 
 def _comment(field: pa.Field) -> dict[str, str]:

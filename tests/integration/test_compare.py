@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from demo.compare import compare_tables
 
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.rows.lake_types import arrow_type
 
 COLUMNS = {
     "id": "bigint",

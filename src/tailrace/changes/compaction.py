@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 from tailrace.changes.ordering import ordered
 from tailrace.model.change import DELETED, FRESH, FROM, KEY, ORIGIN, PART, POS, SEQ, UNCHANGED
 from tailrace.model.exact import EXACT, exact_of, filled, with_exact
-from tailrace.model.key import key_codes
+from tailrace.model.rows.key import key_codes
 
 
 @dataclass(frozen=True)
-class _Ordered:
+class _OrderedEvents:
     """Events, and the order in which they happened: the n-th is row `order[n]`, and `groups[n]` numbers its key."""
 
     events: pa.Table
@@ -74,11 +74,11 @@ def compact(events: pa.Table, columns: Sequence[str]) -> pa.Table:
     # A key that was not in the base and is gone again leaves no trace.
     kept = np.flatnonzero(~(fresh[first] & deleted[last]))
     last, first = last[kept], first[kept]
-    states = _values(_Ordered(events, order, groups), columns, last)
+    states = _values(_OrderedEvents(events, order, groups), columns, last)
     return states.append_column(DELETED, pa.array(deleted[last])).append_column(FRESH, pa.array(fresh[first]))
 
 
-def _values(found: _Ordered, columns: Sequence[str], last: np.ndarray) -> pa.Table:
+def _values(found: _OrderedEvents, columns: Sequence[str], last: np.ndarray) -> pa.Table:
     left_out = _left_out(found, columns)
     key = found.events.column(KEY).combine_chunks().take(pa.array(found.order[last]))
     arrays: list[Any] = []
@@ -103,7 +103,7 @@ def _values(found: _Ordered, columns: Sequence[str], last: np.ndarray) -> pa.Tab
     return table.append_column(ORIGIN, found.taken(FROM, origin))
 
 
-def _exact(found: _Ordered, last: np.ndarray, traced: Mapping[str, np.ndarray]) -> pa.Array | None:
+def _exact(found: _OrderedEvents, last: np.ndarray, traced: Mapping[str, np.ndarray]) -> pa.Array | None:
     """What the states' columns cannot hold: of a column that was left out, from the event that gives its value."""
     maps = exact_of(found.events)
     if maps is None:
@@ -114,7 +114,7 @@ def _exact(found: _Ordered, last: np.ndarray, traced: Mapping[str, np.ndarray]) 
     return filled(own, places, pa.concat_arrays([maps, pa.nulls(1, maps.type)]), len(last))
 
 
-def _left_out(found: _Ordered, columns: Sequence[str]) -> np.ndarray | None:
+def _left_out(found: _OrderedEvents, columns: Sequence[str]) -> np.ndarray | None:
     """Rows by columns: True where the source left the value out; None where it left out none."""
     lists = found.events.column(UNCHANGED).combine_chunks()
     if lists.null_count == len(lists):
@@ -127,7 +127,7 @@ def _left_out(found: _Ordered, columns: Sequence[str]) -> np.ndarray | None:
     return in_order
 
 
-def _trace(found: _Ordered, left_out: np.ndarray) -> _Sources:
+def _trace(found: _OrderedEvents, left_out: np.ndarray) -> _Sources:
     """Where one column's value comes from after each event.
 
     Within a key the newest event that carries the column gives it: a running maximum. A row that moved carries what

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from tailrace.model.change import BEFORE, DELETED, EVENT_METADATA, FRESH, FROM, KEY, OP, PART, POS, SEQ, UNCHANGED
 from tailrace.model.exact import EXACT
-from tailrace.model.key import differs
+from tailrace.model.rows.key import differs
 
 
 def events(changes: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.Table:

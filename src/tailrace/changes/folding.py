@@ -28,8 +28,8 @@ from tailrace.changes.tail import Tail
 from tailrace.errors import TransientError
 from tailrace.log.playback.ranges import ByteRange
 from tailrace.model.change import FROM, KEY, OP, POS, SEQ
-from tailrace.model.codes import key_codes
 from tailrace.model.exact import exact_of, together
+from tailrace.model.rows.codes import key_codes
 from tailrace.model.table import TableSchema
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)

@@ -1,4 +1,4 @@
-"""Signals in the changes of a signal table: what was inserted into it, read as signals."""
+"""Signals in the log's changes of a signal table: what was inserted into it, read as signals."""
 
 from __future__ import annotations
 
@@ -7,16 +7,41 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailrace.changes.decoding import Changes
 from tailrace.changes.ordering import in_order
-from tailrace.model.change import OP, POS, PREFIX, SEQ
+from tailrace.changes.tail import touched_shape
+from tailrace.errors import DefiniteError
+from tailrace.log.reader import LogReader
+from tailrace.model.change import OP, POS, PREFIX, SEQ, Decode
 from tailrace.model.signal import TABLE, Arrival, Signal, new_id
+from tailrace.model.table import TableId
 
 _WATERMARKS = ("snapshot-window-open", "snapshot-window-close")
 """What a Debezium that uses the same table writes there for itself."""
 
 
-def arrivals_in(changes: pa.Table) -> list[tuple[int, Arrival]]:
-    """The signals that changes of a signal table bring, each with its transaction's number, in commit order."""
+def arrivals_in(
+    reader: LogReader, table: TableId, between: tuple[int, int], decode: Decode, relation: int
+) -> list[tuple[int, Arrival]]:
+    """The signals of transactions after < seq <= upto, each with its transaction's number, in commit order.
+
+    What cannot be read, because the table was altered inside the range, is read in parts. A transaction that cannot be
+    read alone is a rejected signal, never the end of the stream.
+    """
+    after, upto = between
+    try:
+        shape = touched_shape(reader, table, between, decode, relation)
+        changes = Changes.of(reader, shape, between).table() if shape is not None else None
+    except DefiniteError as error:
+        if upto - after == 1:
+            return [(upto, Arrival(Signal(new_id(), ""), TABLE, f"transaction {upto}: {error.message}"))]
+        middle = (after + upto) // 2
+        halves = (after, middle), (middle, upto)
+        return [each for half in halves for each in arrivals_in(reader, table, half, decode, relation)]
+    return _inserted(changes) if changes is not None else []
+
+
+def _inserted(changes: pa.Table) -> list[tuple[int, Arrival]]:
     inserts = in_order(changes.filter(pc.equal(changes.column(OP), "c")), (SEQ, POS))
     names = [name for name in inserts.column_names if not name.startswith(PREFIX)][:3]
     columns = [_texts(inserts, name) for name in names]

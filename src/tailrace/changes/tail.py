@@ -23,7 +23,7 @@ from tailrace.model.following import typed_like
 from tailrace.model.table import Column, TableId, TableSchema
 
 TAIL_BYTES_MAX = 480 << 20
-"""Of decoded changes that a live read lays over a table. It takes a few times as much memory while it is made."""
+"""Of decoded changes that a live read lays over a table."""
 
 
 class Tail:
@@ -96,23 +96,16 @@ def _end_position(reader: LogReader, seq: int) -> int:
 
 
 def read_tail(
-    reader: LogReader,
-    table: TableId,
-    between: tuple[int, int],
-    decode: Decode,
-    relation: int | None = None,
-    present: Sequence[Column] = (),
+    reader: LogReader, shape: TableShape, between: tuple[int, int], present: Sequence[Column], bytes_max: int
 ) -> Tail | None:
-    """The table's compacted changes of transactions after < seq <= upto; None if there are none. They are typed as the
-    columns that are present. A definite error if they take more than `TAIL_BYTES_MAX`."""
-    shape = touched_shape(reader, table, between, decode, relation)
-    if shape is None:
-        return None
+    """A table's compacted changes of transactions after < seq <= upto; None if there are none. They are typed as the
+    columns that are present. A definite error if they take more than `bytes_max`."""
     shape = replace(shape, target=typed_like(shape.target, present))
-    changes = Changes.of(reader, shape, between).table(TAIL_BYTES_MAX)
+    changes = Changes.of(reader, shape, between).table(bytes_max)
     if changes is None:
         hint = "wait until a running sync has published them, or read the published cut: tailrace query --published"
-        raise DefiniteError(f"table {table} has more unpublished changes than a live read can take", hint, str(table))
+        table = str(shape.target.table)
+        raise DefiniteError(f"table {table} has more unpublished changes than a live read can take", hint, table)
     return Tail(shape, changes) if changes.num_rows else None
 
 

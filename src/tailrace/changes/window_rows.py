@@ -49,7 +49,7 @@ class Missed:
 
 
 @dataclass(frozen=True)
-class Reconciled:
+class ReconciledPortion:
     """What became of a portion."""
 
     parts: tuple[Any, ...]
@@ -58,7 +58,7 @@ class Reconciled:
 
 
 @dataclass(frozen=True)
-class Portion:
+class WindowPortion:
     """Some chunks of a window, and what is to be done with them. Travels."""
 
     table: str
@@ -74,15 +74,15 @@ class Portion:
     def bytes(self) -> int:
         return sum(each.bytes for each in self.staged)
 
-    def whole(self) -> Reconciled:
+    def whole(self) -> ReconciledPortion:
         """In a task."""
         tail = self.missed.tail() if self.missed else None
         if tail is not None and tail.truncated:
-            return Reconciled((), None)
+            return ReconciledPortion((), None)
         rows = together([read_staged(each) for each in self.staged], row_schema(self.schema))
         states = tail.states if tail is not None else None
         found = reconciled(rows, states, self.schema, is_exact=self.is_exact, wanted=self.wanted)
-        return Reconciled((self.write(found.states.to_batches()),), found.again)
+        return ReconciledPortion((self.write(found.states.to_batches()),), found.again)
 
 
 def unseen_changes(

@@ -83,13 +83,13 @@ def _all_properties(kind: str | None) -> Sequence[Property]:
 
 
 @cache
-def _named(kind: str | None) -> Mapping[str, Property]:
+def _by_name(kind: str | None) -> Mapping[str, Property]:
     return {each.name: each for each in _all_properties(kind)}
 
 
 def property_of(key: str, properties: Mapping[str, str] = NOTHING) -> Property | None:
     """What `key` is, in a configuration with these properties; None for one that we do not know."""
-    named = _named(_kind(properties))
+    named = _by_name(_kind(properties))
     if key in named:
         return named[key]
     for family in named.values():

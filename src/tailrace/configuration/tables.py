@@ -17,7 +17,7 @@ def matched(expression: str) -> list[str]:
 
 
 def chosen(expression: str, schemas: Sequence[Expression] = ()) -> list[str]:
-    """Patterns for tables of which each must be there; only for those in `schemas`, where some are given."""
+    """Patterns for tables, each of which must be there; only for tables in `schemas`, where some are given."""
     patterns = []
     for each in _of_tables(expression):
         if each.literal is not None and schemas and not each.is_within(schemas):

@@ -48,14 +48,14 @@ class JsonLines(logging.Formatter):
         fields |= {name: value for name, value in record.__dict__.items() if name not in _PLAIN}
         if record.exc_info:
             fields["traceback"] = _CAUSE.sub(_without_values, self.formatException(record.exc_info))
-        return json.dumps(masked_in(_shown("", fields)), default=str)
+        return json.dumps(masked_in(_without_quotes("", fields)), default=str)
 
 
-def _shown(name: str, value: Any) -> Any:
+def _without_quotes(name: str, value: Any) -> Any:
     """What quotes a value is always the reason for something."""
     match value:
         case dict():
-            return {each: _shown(each, inner) for each, inner in value.items()}
+            return {each: _without_quotes(each, inner) for each, inner in value.items()}
         case str() if name == "reason":
             return _QUOTED.sub("'…'", value)
     return value

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -24,8 +25,7 @@ from tailrace.connector.once import Patience
 from tailrace.connector.pace import Troubles
 from tailrace.connector.publish.opening import LakeParts
 from tailrace.connector.signals.desk import SignalDesk
-from tailrace.connector.start.capture_order import order_of
-from tailrace.connector.start.capture_process import Capture, Captures
+from tailrace.connector.start.capture_process import Capture, CaptureOrder, Captures
 from tailrace.connector.start.preflight import require_ready
 from tailrace.connector.start.restarts import Restarts
 from tailrace.connector.tables.book import TableBook
@@ -40,13 +40,15 @@ from tailrace.errors import GapError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.lake.records.clean_shutdown import Left
+from tailrace.log.files.layout import adopt
 from tailrace.log.reader import LogReader
-from tailrace.log.write.adoption import adopt
+from tailrace.log.write.writer import LogOptions
 from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door.source import Source
 from tailrace.source.door.values import Claim
+from tailrace.source.kinds import path_of
 
 POLL_SECONDS = 0.05
 
@@ -111,7 +113,7 @@ class Opening:
         first = _FirstLook(home, source, Chooser(settings, source, home), book, self)
         look, record = first.take(replace(record, identity=identity), left)
         # After the look: it has made what the source needs to send every table.
-        capture = stack.enter_context(self.captures.begin(order_of(source, record, home.log, settings)))
+        capture = stack.enter_context(self.captures.begin(capture_order(source, record, home.log, settings)))
         parts = LakeParts(engine, home, format_named(record.format), type(source))
         troubles = Troubles(capture, self.tell, self.patience.told)
         reader = self._await_log(home, capture, troubles)
@@ -213,3 +215,21 @@ class _FirstLook:
 
 def _has_log(home: LakeHome) -> bool:
     return (home.log / "head").exists()
+
+
+def capture_order(source: Source, record: SourceRecord, log: Path, settings: ConnectorSettings) -> CaptureOrder:
+    """What the capture process of a lake is told when it is started."""
+    options = LogOptions(
+        segment_bytes_max=settings.log_segment_bytes_max,
+        quota_bytes=settings.log_quota_bytes,
+        compression=settings.log_compression,
+    )
+    return CaptureOrder(
+        source=path_of(source),
+        arguments=source.arguments,
+        claim=record.claim,
+        identity=record.identity,
+        log=str(log),
+        keep_seconds=settings.log_keep_seconds,
+        log_options=asdict(options),
+    )

@@ -147,7 +147,7 @@ def attempted(table: str, work: Callable[[], Result], raise_: Callable[[BaseExce
 
 
 def balanced(items: Iterable[Weighed], bytes_of: Callable[[Weighed], int], shares: int) -> list[list[Weighed]]:
-    """The items in at most so many shares, none empty, of about the same weight: the heaviest are placed first."""
+    """The items in at most this many shares, none empty, of about the same weight: the heaviest are placed first."""
     ordered = sorted(items, key=bytes_of, reverse=True)
     heap: list[tuple[int, int, list[Any]]] = [(0, number, []) for number in range(min(shares, len(ordered)))]
     for item in ordered:

@@ -70,7 +70,7 @@ class Engine(Protocol):
     def shuffle(
         self, job: Job, items: Sequence[Item], split: Split[Item], tasks: int, fold: Fold[Result]
     ) -> list[Result]:
-        """Deal each item out to so many tasks, and fold what each of them was dealt: one result for each that was dealt
+        """Deal each item out to tasks, this many, and fold what each was dealt: one result for each that was dealt
         anything, in their order."""
         ...
 

@@ -32,7 +32,7 @@ class UnfitSessionError(DefiniteError):
 @dataclass(frozen=True)
 class TableVersion:
     """A version of a table and the newest stamp at or before it; none before a snapshot has landed, and for an old
-    version of which the format no longer knows it."""
+    version whose stamp the format no longer knows."""
 
     number: int
     stamp: Stamp | None
@@ -184,8 +184,8 @@ class LakeTable(Protocol):
         Every part proves its base: a key that the states call new is not in the table, any other is there once. Else a
         `ResyncError` with the keys, and nothing of it is published.
 
-        Of a table without a key, a state is a row and its `COUNT`: so many more of it are there from now on, or fewer.
-        Equal rows (`model.row`) are in one state of one part. The proof: the table has as many as go.
+        Of a table without a key, a state is a row and its `COUNT`: how many more of it there are from now on, or fewer.
+        Equal rows (`model.rows.row`) are in one state of one part. The proof: the table has as many as go.
 
         Where rows have `EXACT`, the table has it too, in a column that `columns` tells from the others. A state that
         takes a column from an old row takes from there what that column could not hold.

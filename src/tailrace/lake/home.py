@@ -44,8 +44,7 @@ from tailrace.lake.records.offset_history import OffsetHistory
 from tailrace.lake.records.ordered_copies import SnapshotsFile
 from tailrace.lake.records.requests import Requests
 from tailrace.lake.records.signal_book import SignalBook
-from tailrace.lake.records.table_states import TableStates
-from tailrace.lake.records.vouched import VouchedFile
+from tailrace.lake.records.table_states import TableStates, VouchedFile
 from tailrace.model.table import TableId
 from tailrace.storage.door import Storage
 from tailrace.storage.files import sync, write_json

@@ -1,6 +1,6 @@
 """Where in a file of rows each key lies: sorted codes of the keys, and their positions.
 
-What a code is, `model.codes` says.
+What a code is, `model.rows.codes` says.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from tailrace.model.codes import KeyCodes, key_codes
+from tailrace.model.rows.codes import KeyCodes, key_codes
 from tailrace.storage.files import sync
 
 DRAFT = ".new"
@@ -30,7 +30,7 @@ class KeyIndex:
     """Sorted by their first half."""
     positions: np.ndarray
     is_mapped: bool = False
-    """It lies in a file, of which only what is looked at takes memory."""
+    """It lies in a file; only what is looked at takes memory."""
 
     @classmethod
     def of(cls, columns: Sequence[pa.Array]) -> KeyIndex:

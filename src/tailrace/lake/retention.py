@@ -18,7 +18,7 @@ from tailrace.model.cut import PublishedCut
 _SLOTS_PER_WINDOW = 6
 _WINDOWS = 24
 _NAMED_MAX = 200_000
-"""So many versions all cuts of the first window name together, or more where it has few cuts."""
+"""How many versions all cuts of the first window name together; more where it has few cuts."""
 _CUTS_MIN, _CUTS_MAX = 100, 4_000
 
 

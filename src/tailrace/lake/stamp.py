@@ -1,13 +1,20 @@
-"""Stamp: how far a lake table has got, carried by the very commit that got it there."""
+"""What a lake table says of its origin: how far it has got, in a stamp that is part of the very commit that got it
+there, and which column of the source each of its columns copies, in their comments."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tailrace.model.cut import CutTable
+from tailrace.model.exact import is_ours, lake_column
 from tailrace.model.position import SourcePosition
+from tailrace.model.table import Column
+
+_EXACT = "values that their columns cannot hold, as the source writes them (kept by tailrace)"
+_COMMENT = re.compile(r"(.*) \(column (\d+)\)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -51,3 +58,18 @@ class Stamp:
             return cls(position, fields["relation"], fields["copy"], fields["seq"], fields.get("growth"))
         except (ValueError, KeyError, TypeError):
             return None
+
+
+def column_comment(column: Column) -> str:
+    """What a lake column says of its origin: the source's type and the source's number for it. So a change of shape is
+    noticed even if it happened before the table's first change was logged."""
+    return _EXACT if is_ours(column) else f"{column.source_type} (column {column.number})"
+
+
+def commented_column(name: str, lake_type: str, text: str) -> Column:
+    """A lake column with what its comment says of its origin."""
+    if text == _EXACT:
+        return replace(lake_column(()), name=name)
+    match = _COMMENT.fullmatch(text)
+    source_type, number = (match.group(1), int(match.group(2))) if match else ("", 0)
+    return Column(name, lake_type, source_type, number)

@@ -31,7 +31,7 @@ class LogReader:
     """A log as of the last `refresh`. Cheap to make; one thread."""
 
     def __init__(self, path: Path, portion_rows: int = PORTION_ROWS) -> None:
-        """DefiniteError when there is no log at `path`. Rows of the index are read so many at a time."""
+        """DefiniteError when there is no log at `path`. Rows of the index are read a portion at a time."""
         manifest = load_manifest(path)
         self.path = path
         self.identity: Mapping[str, str] = manifest.identity

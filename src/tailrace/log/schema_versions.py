@@ -9,8 +9,8 @@ from pathlib import Path
 from tailrace.log.files.layout import index_path, segment_path, segment_positions
 from tailrace.log.index.index import END_OF_MARKS, Mark, are_ended, parse_marks, read_from
 from tailrace.log.index.transactions import index_damage
-from tailrace.model.column_names import distinct
 from tailrace.model.kind import Kind
+from tailrace.model.rows.column_names import distinct
 from tailrace.model.table import TableSchema
 
 
@@ -28,7 +28,7 @@ class SchemaVersion:
 
     @classmethod
     def of(cls, mark: Mark) -> SchemaVersion:
-        # Older logs have the source's names, of which some may differ only in case.
+        # Older logs have the source's names, and some of those may differ only in case.
         schema = distinct(TableSchema.from_json(mark.payload))
         return cls(mark.position, mark.relation, mark.xid, schema, mark.since)
 

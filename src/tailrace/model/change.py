@@ -5,7 +5,8 @@ the result of all changes of one key. Each has the table's columns and, beside t
 is one that its column cannot hold, there is one more (`model.exact`).
 
 A table without a key is a multiset: its rows are told apart by all their values, and several may be equal. There an
-event and a state are a row and how many more of it there are than before (`COUNT`); rows are equal as in `model.row`.
+event and a state are a row and how many more of it there are than before (`COUNT`); rows are equal as in
+`model.rows.row`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import TableSchema
 
 PREFIX = "tailrace:"
@@ -70,8 +71,6 @@ Decode = Callable[[Any, TableSchema], Any]
 """A batch of a table's log records, all of one shape, to changes as `change_schema` says. Every source has one."""
 WhyCopy = Callable[[Mapping[str, Any], Mapping[str, Any]], str | None]
 """An old and a new definition of a table to a reason why a copy must be made again. Every source has one."""
-WhyPart = Callable[[Mapping[str, Any], Mapping[str, Any], TableSchema], str | None]
-"""The same of a definition, the newest one, and a part of the table that changes came from. Every source has one."""
 
 
 def row_schema(schema: TableSchema) -> Any:

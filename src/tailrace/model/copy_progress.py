@@ -20,13 +20,13 @@ class TableProgress:
     held_seconds_max: float = 0.0
     """By windows: how long the longest one did."""
     rows_read: int | None = None
-    """So many, where they are counted."""
+    """Their number, where they are counted."""
     seconds: float = 0.0
     """What it has taken so far, without the time in which it was paused or no connector ran."""
 
     @property
     def rows_done(self) -> int:
-        """About so many."""
+        """An estimate."""
         if self.rows_read is not None:
             return self.rows_read
         return self.rows_estimated * self.chunks_done // max(1, self.chunks)

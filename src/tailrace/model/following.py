@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tailrace.errors import ResyncError
 from tailrace.model.exact import is_ours, lake_column, ours
-from tailrace.model.lake_types import is_limited
+from tailrace.model.rows.lake_types import is_limited
 from tailrace.model.table import Column, TableSchema
 
 

@@ -50,7 +50,3 @@ class Kind(IntEnum):
     XML_BEGIN = 51
     XML_WRITE = 52
     XML_END = 53
-
-    @property
-    def is_control(self) -> bool:
-        return self < 16

@@ -69,7 +69,7 @@ class Column:
     number: int = field(default=0, compare=False)
     """The source's own number for the column, which a rename keeps and a new column never gets; 0 if it has none."""
     source_name: str = field(default="", compare=False)
-    """What the source calls it, where that is not its name here (`model.column_names`)."""
+    """What the source calls it, where that is not its name here (`model.rows.column_names`)."""
 
     @property
     def in_source(self) -> str:

@@ -49,7 +49,7 @@ class ExpressionError(DefiniteError):
 
 @dataclass(frozen=True)
 class Expression:
-    """One of Debezium's expressions, of which a `|` separates no alternatives outside groups."""
+    """One of Debezium's expressions. A `|` separates alternatives only inside groups."""
 
     text: str
     """Without the `^` and `$` that say what holds anyway, and with slashes escaped."""

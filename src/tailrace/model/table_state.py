@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tailrace.model.text_key import TextKey
+from tailrace.model.rows.text_key import TextKey
 
 
 class TableState(StrEnum):

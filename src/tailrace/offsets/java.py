@@ -48,51 +48,6 @@ def _modified_utf8(value: str) -> bytes:
     return b"".join(b"\xc0\x80" if half == "\0" else half.encode("utf-8", "surrogatepass") for half in halves)
 
 
-def array_from_hex(value: str) -> list[Any] | None:
-    """What a serialised array holds, as Python's own values; None for Java's null. ValueError for anything else."""
-    if not is_array(value):
-        raise ValueError("this is not a serialised array")
-    content = bytes.fromhex(value)
-    texts = _texts(content)
-    if texts is not None:
-        return texts
-    found = _loaded(content)
-    if found is None:
-        return None
-    if not isinstance(found, (list, tuple)):
-        raise ValueError("this is not a serialised array")
-    return [_plain(each) for each in found]
-
-
-def _texts(content: bytes) -> list[Any] | None:
-    """The elements of an array of texts and nulls; None for any other. javaobj takes some Korean letters for halves."""
-    head = MAGIC + _OBJECT_ARRAY
-    if not content.startswith(head) or len(content) < len(head) + 4:
-        return None
-    at, found = len(head) + 4, []
-    for _ in range(int.from_bytes(content[at - 4 : at], "big")):
-        size_bytes = {0x70: 0, 0x74: 2, 0x7C: 8}.get(content[at] if at < len(content) else 0)
-        if size_bytes is None:
-            return None
-        begin = at + 1 + size_bytes
-        end = begin + int.from_bytes(content[at + 1 : begin], "big")
-        if end > len(content):
-            return None
-        found.append(_from_modified_utf8(content[begin:end]) if size_bytes else None)
-        at = end
-    return found
-
-
-def _from_modified_utf8(content: bytes) -> str:
-    halves = content.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
-    return halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
-
-
-def _plain(value: Any) -> Any:
-    """Of a boxed number, the number."""
-    return getattr(value, "value", str(value) if isinstance(value, str) else value)
-
-
 def read_byte_map(content: bytes) -> dict[bytes, bytes | None]:
     """A `HashMap<byte[], byte[]>`, as Kafka Connect's file store is one. ValueError for anything else."""
     if len(content) > FILE_BYTES_MAX:

@@ -35,14 +35,6 @@ def layout_of(kind: str | Layout) -> Layout:
     return _LAYOUTS[kind]
 
 
-def kind_of_class(name: str) -> str | None:
-    """The kind of a Debezium connector's class, `io.debezium.connector.mysql.MySqlConnector`; None if unknown."""
-    if not name.startswith("io.debezium.connector."):
-        return None
-    part = name.split(".")[3]
-    return {"postgresql": "postgres"}.get(part, part) if part in {*KINDS, "postgresql"} else None
-
-
 def validate(kind: str | Layout, partition: object, offset: object) -> list[Fault]:
     """What is wrong with an offset; empty when nothing is. Every version that the connector reads is valid."""
     return layout_of(kind).check(partition, offset)

@@ -18,12 +18,14 @@ Frame = TypeVar("Frame")
 """A table of an engine, computed when its rows are asked for: `DataFrame`, `DuckDBPyRelation`."""
 
 
-class Engine(Protocol[Frame]):
+class ReadEngine(Protocol[Frame]):
     """One session of an engine. One thread."""
 
     dialect: Dialect
     errors: tuple[type[Exception], ...]
     """What it raises for a query that is wrong."""
+    tail_bytes_max: int
+    """Of decoded changes that may be laid over a table. They take a few times as much memory while that is done."""
 
     def base_for(
         self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int, last_move: Callable[[], int]
@@ -49,7 +51,7 @@ class Engine(Protocol[Frame]):
         ...
 
     def laid_over(self, frame: Frame, over: Layers) -> Frame:
-        """The frame's rows with newer ones laid over. Keys are equal as in `model.key`."""
+        """The frame's rows with newer ones laid over. Keys are equal as in `model.rows.key`."""
         ...
 
     def show(self, view: str, frame: Frame) -> None:
@@ -71,12 +73,12 @@ class Engine(Protocol[Frame]):
         ...
 
 
-def engine_of(session: Any) -> Engine[Any]:
+def engine_of(session: Any) -> ReadEngine[Any]:
     """The engine of a `SparkSession` or a `DuckDBPyConnection`. Loads no other."""
     if type(session).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
-        from tailrace.read.duckdb import DuckDBEngine
+        from tailrace.read.duckdb import DuckDBReadEngine
 
-        return DuckDBEngine(session)
-    from tailrace.read.spark import SparkEngine
+        return DuckDBReadEngine(session)
+    from tailrace.read.spark import SparkReadEngine
 
-    return SparkEngine(session)
+    return SparkReadEngine(session)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.changes.moves import fill_moved
+from tailrace.changes.states import fill_moved
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED
 from tailrace.model.exact import EXACT, padded, with_exact
-from tailrace.model.row import repeated
+from tailrace.model.rows.row import repeated
 from tailrace.model.table import TableSchema
 
 ROW = f"{PREFIX}row"
@@ -39,8 +39,8 @@ class Layers:
     partial: pa.Table
     """Rows that take the columns in `UNCHANGED` from the base row of their key, which is there."""
     gone: pa.Table
-    """Rows of a table without a key, each once, with a `ROW` of its own: so many of them (`COUNT`) are in the base and
-    no longer count. Rows are equal as in `model.row`."""
+    """Rows of a table without a key, each once, with a `ROW` of its own. The base has as many
+    of them as `COUNT` says, which no longer count. Rows are equal as in `model.rows.row`."""
     exact: str | None = None
     """The column for values that others cannot hold (`model.exact`), if the base and the tail have one. A partial row
     has the base row's texts of the columns in `UNCHANGED`, and its own."""
@@ -52,8 +52,8 @@ def layers(
     """`rows_of` gives the base rows of some keys: a row that moved takes what it left out from its old one. `exact` is
     the base's column for what its others cannot hold; where it has none, no state does."""
     if not schema.key:
-        return _without_key(_named(states, exact), schema, exact)
-    states = _named(fill_moved(states, schema, lambda keys: _renamed(rows_of(keys), exact, EXACT)), exact)
+        return _without_key(_with_base_names(states, exact), schema, exact)
+    states = _with_base_names(fill_moved(states, schema, lambda keys: _renamed(rows_of(keys), exact, EXACT)), exact)
     upserts = states.filter(pc.invert(states.column(DELETED))).drop_columns([DELETED, FRESH, ORIGIN])
     is_partial = pc.is_valid(upserts.column(UNCHANGED))
     return Layers(
@@ -66,7 +66,7 @@ def layers(
     )
 
 
-def _named(states: pa.Table, exact: str | None) -> pa.Table:
+def _with_base_names(states: pa.Table, exact: str | None) -> pa.Table:
     """The states with the base's columns."""
     return _renamed(padded(states), EXACT, exact) if exact else with_exact(states, None)
 

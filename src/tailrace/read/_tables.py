@@ -20,9 +20,9 @@ from tailrace.model.following import steps
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import Column, TableId
 from tailrace.model.table_state import Ended, TableRecord, TableState
-from tailrace.read._engine import Engine, Frame
+from tailrace.read._engine import Frame, ReadEngine
 from tailrace.read._layers import layers
-from tailrace.read._vouched import Reading, is_same, refusal
+from tailrace.read.vouched import Reading, is_same, refusal
 from tailrace.source.kinds import codec_of
 
 
@@ -31,7 +31,7 @@ class CutTables(Mapping[str, Frame]):
 
     def __init__(
         self,
-        engine: Engine[Frame],
+        engine: ReadEngine[Frame],
         home: LakeHome,
         reader: LogReader,
         base: PublishedCut,
@@ -153,7 +153,11 @@ class CutTables(Mapping[str, Frame]):
         self, table: TableId, record: TableRecord, named: CutTable, present: list[Column], relation: int | None
     ) -> Tail | None:
         """What is to be laid over the version that the cut names."""
-        tail = read_tail(self._reader, table, (self._base.seq, self._seq), self._codec.decode, relation, present)
+        between = self._base.seq, self._seq
+        shape = touched_shape(self._reader, table, between, self._codec.decode, relation)
+        if shape is None:
+            return None
+        tail = read_tail(self._reader, shape, between, present, self._engine.tail_bytes_max)
         if tail is not None and record.copy == named.copy:
             require_same(tail.shape, record.definition, self._codec.why_copy)
         return tail

@@ -25,7 +25,7 @@ from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.read._engine import Engine, Frame, engine_of
+from tailrace.read._engine import Frame, ReadEngine, engine_of
 from tailrace.read._points import Point, last_move, newest_base, parse_point, wanted_seq, with_tables_that_left
 from tailrace.read._tables import CutTables
 from tailrace.read.names import TableNames
@@ -51,7 +51,7 @@ class Cut(Generic[Frame]):
     commit_time: datetime
     tables: CutTables[Frame]
     """By `namespace.name`; those in error or being copied are not there, and say why when asked for."""
-    engine: Engine[Frame]
+    engine: ReadEngine[Frame]
 
     def sql(self, query: str) -> Frame:
         """Run the engine's SQL over this cut's tables, named as in the source. Opens those that the query names. A
@@ -125,8 +125,17 @@ def cut(
 
     With `register`, its tables are the session's temporary views.
     """
+    found = cut_by(engine_of(session), lake, published=published, as_of=as_of)
+    if register:
+        found.register()
+    return found
+
+
+def cut_by(
+    engine: ReadEngine[Frame], lake: str | Path, *, published: bool = False, as_of: str | Point | None = None
+) -> Cut[Frame]:
+    """One cut, shown by this engine."""
     home, reader, codec = _opened(lake)
-    engine = engine_of(session)
     point = parse_point(as_of, codec) if isinstance(as_of, str) else as_of
     seq = None if published else wanted_seq(home, reader, point, codec)
     base = newest_base(home, seq, point)
@@ -138,10 +147,7 @@ def cut(
         base = engine.base_for(reader, home.cuts, base, seq, partial(last_move, home, base))
     if point is not None and seq == base.seq:
         base = with_tables_that_left(home, base)
-    found = _assemble(engine, home, reader, base, base.seq if seq is None else seq)
-    if register:
-        found.register()
-    return found
+    return _assemble(engine, home, reader, base, base.seq if seq is None else seq)
 
 
 def _unpublished(home: LakeHome) -> DefiniteError:
@@ -214,7 +220,7 @@ def arrow(lake: str | Path, table: str, *, published: bool = False, as_of: str |
 
 
 def _assemble(
-    engine: Engine[Frame],
+    engine: ReadEngine[Frame],
     home: LakeHome,
     reader: LogReader,
     base: PublishedCut,

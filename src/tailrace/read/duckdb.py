@@ -13,13 +13,14 @@ import duckdb
 import pyarrow as pa
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
+from tailrace.changes.tail import TAIL_BYTES_MAX
 from tailrace.lake.cuts import Cuts
 from tailrace.lake.door import LakeTable
 from tailrace.log.reader import LogReader
 from tailrace.model.change import COUNT, PREFIX, UNCHANGED
 from tailrace.model.cut import PublishedCut
-from tailrace.read._extensions import require_signed
 from tailrace.read._layers import ROW, Layers
+from tailrace.read.extensions import require_signed
 from tailrace.read.names import Dialect
 
 ROWS_AT_ONCE = 1000
@@ -108,14 +109,15 @@ def names_in(sql: str) -> Names:
     return Names(frozenset(functions), frozenset(table_functions), frozenset(tables), shows)
 
 
-class DuckDBEngine:
-    """Implements `Engine`."""
+class DuckDBReadEngine:
+    """Implements `ReadEngine`."""
 
     dialect = Dialect.DUCKDB
     errors: tuple[type[Exception], ...] = (duckdb.Error,)
 
-    def __init__(self, connection: DuckDBPyConnection) -> None:
+    def __init__(self, connection: DuckDBPyConnection, tail_bytes_max: int = TAIL_BYTES_MAX) -> None:
         self._connection = connection
+        self.tail_bytes_max = tail_bytes_max
 
     def base_for(
         self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int, last_move: Callable[[], int]
@@ -172,7 +174,7 @@ class DuckDBEngine:
         return found
 
     def _joined(self, base: DuckDBPyRelation, rows: pa.Table, key: Sequence[str], how: How) -> DuckDBPyRelation:
-        # DuckDB takes NaN for equal to NaN, and zero to minus zero, as `model.key` does.
+        # DuckDB takes NaN for equal to NaN, and zero to minus zero, as `model.rows.key` does.
         same = " and ".join(f"base.{quote(name)} = newer.{quote(name)}" for name in key)
         return base.set_alias("base").join(self.of_arrow(rows).set_alias("newer"), same, how=how)
 

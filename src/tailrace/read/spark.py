@@ -13,17 +13,18 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, TimestampType
 
+from tailrace.changes.tail import TAIL_BYTES_MAX
 from tailrace.lake.cuts import Cuts
 from tailrace.lake.door import LakeTable
 from tailrace.lake.frames import frame_of, spark_schema
 from tailrace.log.reader import LogReader
 from tailrace.model.change import COUNT, PREFIX, UNCHANGED
 from tailrace.model.cut import PublishedCut
-from tailrace.read._key_filter import is_not_among
 from tailrace.read._layers import ROW, Layers
+from tailrace.read.key_filter import KEYS_MAX, is_not_among
 from tailrace.read.names import Dialect
 
-TAIL_BYTES_MAX = 8 << 20
+OPEN_TAIL_BYTES_MAX = 8 << 20
 """To open a newer base takes seconds once; this many changes cost a read a fraction of one."""
 PLACE = f"{PREFIX}place"
 """Of a row among those that are equal to it."""
@@ -34,14 +35,18 @@ _last_base: WeakKeyDictionary[SparkSession, dict[str, PublishedCut]] = WeakKeyDi
 quote = Dialect.SPARK.quote
 
 
-class SparkEngine:
-    """Implements `Engine`."""
+class SparkReadEngine:
+    """Implements `ReadEngine`."""
 
     dialect = Dialect.SPARK
     errors: tuple[type[Exception], ...] = (PySparkException,)
 
-    def __init__(self, spark: SparkSession) -> None:
+    tail_bytes_max = TAIL_BYTES_MAX
+
+    def __init__(self, spark: SparkSession, keys_max: int = KEYS_MAX) -> None:
+        """With `keys_max`, the most keys that a condition rather than a join tells apart."""
         self._spark = spark
+        self._keys_max = keys_max
 
     def base_for(
         self, reader: LogReader, cuts: Cuts, newest: PublishedCut, seq: int, last_move: Callable[[], int]
@@ -58,7 +63,7 @@ class SparkEngine:
             and used.copies == newest.copies
             and used.position.ordinal > last_move()
             and used.seq + 1 >= reader.oldest_seq
-            and reader.bytes_between(used.seq, seq) <= TAIL_BYTES_MAX
+            and reader.bytes_between(used.seq, seq) <= OPEN_TAIL_BYTES_MAX
             and (used == newest or cuts.has(used))
         ):
             return used
@@ -96,7 +101,7 @@ class SparkEngine:
         return found
 
     def _untouched(self, base: DataFrame, keys: pa.Table) -> DataFrame:
-        stays = is_not_among(keys)
+        stays = is_not_among(keys, self._keys_max)
         if stays is not None:
             return base.where(stays)
         return base.join(self.of_arrow(keys).hint("broadcast"), keys.column_names, "left_anti")

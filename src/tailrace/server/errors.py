@@ -23,7 +23,7 @@ class NotFoundError(RequestError):
         return cls(f"Connector {name} not found")
 
 
-class ConflictError(RequestError):
+class RequestConflictError(RequestError):
     """It contradicts what is there: a name that is taken, a lake in use, an edit that came second."""
 
     status = 409

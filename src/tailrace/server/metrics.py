@@ -126,7 +126,7 @@ class _Families:
             self._gauge("snapshot_rows", each.rows_done, name, str(each.table))
             self._gauge("snapshot_rows_estimated", each.rows_estimated, name, str(each.table))
         self._counters["published_transactions"].add_metric([name], notes.transactions)
-        self._counters["restarts"].add_metric([name], notes.restarts)
+        self._counters["restarts"].add_metric([name], notes.errors["transient"])
         for kind in ("transient", "definite", "table"):
             self._counters["errors"].add_metric([name, kind], notes.errors[kind])
         for step, count in sorted(notes.notified.items()):

@@ -10,8 +10,11 @@ import asyncio
 import base64
 import hmac
 import ipaddress
+import logging
 import os
 import stat
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,16 +23,19 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tailrace.errors import DefiniteError
-from tailrace.server._connections import Connections
-from tailrace.server._failed_logins import FailedLogins
+from tailrace.model.backoff import Backoff
 from tailrace.server.api.errors import answer
+from tailrace.server.connections import Connections
 
 BODY_BYTES_MAX = 1 << 20
 TOKEN_CHARACTERS_MIN = 16
 BODY_SECONDS = 30.0
 """From the end of a request's header to the end of its body."""
 REQUESTS_MAX, PEER_REQUESTS_MAX = 200, 100
-"""So many at once, and so many of one peer; more are answered 503."""
+"""At once, of all peers and of one; more are answered 503."""
+LOGIN_BACKOFF = Backoff(0.25, 4.0)
+FORGET_SECONDS = 300.0
+PEERS_MAX = 1000
 OPEN_PATHS = ("/health", "/health/live")
 """What is answered without a token: that the server lives."""
 UNAUTHORIZED = 401
@@ -39,6 +45,8 @@ _HEADERS = {
     408: {"connection": "close"},
     503: {"retry-after": "1"},
 }
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,26 @@ class Guard:
         elif scheme.lower() != "bearer":
             return False
         return hmac.compare_digest(given.strip().encode(), self.token.encode())
+
+
+class FailedLogins:
+    """Logins that failed, by peer: told in the server's messages, and answered ever later. One event loop."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._known: dict[str, tuple[int, float]] = {}
+        """How many in a row, and when the last one was; oldest first."""
+
+    def pause_seconds(self, peer: str) -> float:
+        """How long to wait before this one is answered. Of many, the first, second, fourth … gets a message."""
+        count, last = self._known.pop(peer, (0, 0.0))
+        count = count + 1 if self._now() - last < FORGET_SECONDS else 1
+        self._known[peer] = count, self._now()
+        if len(self._known) > PEERS_MAX:
+            del self._known[next(iter(self._known))]
+        if count & (count - 1) == 0:
+            logger.warning("failed login", extra={"peer": peer, "failures": count})
+        return LOGIN_BACKOFF.seconds(count)
 
 
 class Gate:

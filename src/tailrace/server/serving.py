@@ -26,9 +26,9 @@ from tailrace.engine.door import Engine
 from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession
 from tailrace.errors import DefiniteError
-from tailrace.server._connections import Connections, watched
 from tailrace.server.api.parts import ServerParts
 from tailrace.server.app import create_app
+from tailrace.server.connections import Connections, watched
 from tailrace.server.security import Gate, Guard, exposed_token
 from tailrace.server.supervisor.home import ServerHome
 from tailrace.server.supervisor.store import Store

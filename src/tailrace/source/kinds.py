@@ -39,7 +39,7 @@ def preload() -> None:
     for kind in _KINDS:
         source_class(kind)
     for path in _PRELOADS:
-        _named(path)()
+        _import(path)()
 
 
 def source_class(kind: str) -> type[Source]:
@@ -50,13 +50,13 @@ def source_class(kind: str) -> type[Source]:
 def codec_of(kind: str) -> type[Codec]:
     """What decodes, parses and formats for a kind. Postgres's loads no driver."""
     path = _path(kind)
-    codec: type[Codec] = _named(_CODECS.get(path, path))
+    codec: type[Codec] = _import(_CODECS.get(path, path))
     return codec
 
 
 def load(path: str) -> type[Source]:
     """The class at `module:Class`."""
-    loaded: type[Source] = _named(path)
+    loaded: type[Source] = _import(path)
     return loaded
 
 
@@ -75,7 +75,7 @@ def words_of(kind: str) -> SourceWords:
     """What people call a kind of source and all that belongs to it."""
     if kind not in _WORDS:
         raise DefiniteError(f"there are no words for a source of kind {kind!r}", f"known are {', '.join(_WORDS)}")
-    words: SourceWords = _named(_WORDS[kind])
+    words: SourceWords = _import(_WORDS[kind])
     return words
 
 
@@ -105,7 +105,7 @@ def _path(kind: str) -> str:
     return _KINDS[kind]
 
 
-def _named(path: str) -> Any:
+def _import(path: str) -> Any:
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 

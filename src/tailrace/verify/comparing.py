@@ -1,6 +1,6 @@
 """Where the rows of a source table and of its lake table differ. Runs in a task, on the rows that it holds.
 
-Rows of both sides are numbered so that equal rows have one number (`model.row`), and each side's are counted:
+Rows of both sides are numbered so that equal rows have one number (`model.rows.row`), and each side's are counted:
 
     source   (1, a)  (2, b)  (2, b)       numbers  0 1 1     counts of 0, 1, 2:  1 2 0
     lake     (1, a)  (2, b)  (3, c)                0 1 2                         1 1 1     2 lacks a row, 3 is extra
@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.engine.dividing import TooLargeError
-from tailrace.model.codes import key_codes as codes_of
-from tailrace.model.key import key_codes
-from tailrace.model.nested import is_nested
-from tailrace.model.row import row_codes
+from tailrace.model.rows.codes import key_codes as codes_of
+from tailrace.model.rows.key import key_codes
+from tailrace.model.rows.nested import is_nested
+from tailrace.model.rows.row import row_codes
 from tailrace.verify.report import Compared, KeyDifference, RowDifference
 
 COUNT_BYTES = 16

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.engine.dividing import TooLargeError
-from tailrace.model.codes import key_codes
+from tailrace.model.rows.codes import key_codes
 from tailrace.verify.comparing import BothSides, Side, compare
 from tailrace.verify.report import Compared
 

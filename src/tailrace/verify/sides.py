@@ -61,7 +61,7 @@ class Sides:
                 yield padded(batch).rename_columns(shape.names).cast(shape)
 
     @contextmanager
-    def lake_table(self, table: TableId) -> Iterator[LakeTable]:
+    def lake_table(self, table: TableId) -> Iterator[ShownTable]:
         """The lake's side of a table, opened here. A definite error where it cannot be read."""
         kinds.register(*self.kind)
         formats.register(*self.format)
@@ -73,12 +73,12 @@ class Sides:
             connection.execute("set temp_directory = $1", [folder])
             with _unreadable():
                 tables = cut_as_it_lies(connection, self.lake, self.point.position).tables
-                found = LakeTable(tables[str(table)], tuple(tables.columns(str(table))))
+                found = ShownTable(tables[str(table)], tuple(tables.columns(str(table))))
             yield found
 
 
 @dataclass(frozen=True)
-class LakeTable:
+class ShownTable:
     """What DuckDB shows of a table, and its columns."""
 
     relation: Any

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from tests.doors.script import Delete, Insert, Script, Update
 from tests.doors.scripted import ScriptedSource
+from tests.java_arrays import texts_of
 from tests.running import running, sync_once
 
 import tailrace
 from tailrace.connector.offsets import editor, takeover
-from tailrace.connector.offsets.editor import ConflictError, Direction, RunningError
+from tailrace.connector.offsets.editor import Direction, EditConflictError, RunningError
 from tailrace.errors import DefiniteError
 from tailrace.lake import formats
 from tailrace.lake.home import LakeHome
@@ -25,7 +26,6 @@ from tailrace.lake.records.offset_history import EditKind, EditState
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.offsets import java
 from tailrace.offsets.attributes import parse_collections
 from tailrace.offsets.connect import StoredOffset
 from tailrace.offsets.layout import OffsetFaultsError
@@ -191,11 +191,11 @@ def test_of_two_editors_one_wins_and_the_other_hears_of_it(shop: Shop) -> None:
     target = shop.change("more")
     seen = shop.assess(target).version
     shop.apply(target, seen)
-    with pytest.raises(ConflictError, match="edit 1 is there, not 0"):
+    with pytest.raises(EditConflictError, match="edit 1 is there, not 0"):
         shop.apply(target, seen)
-    with pytest.raises(ConflictError):
+    with pytest.raises(EditConflictError):
         editor.undo(shop.lake, "bob", version=seen)
-    with pytest.raises(ConflictError):
+    with pytest.raises(EditConflictError):
         editor.reset(shop.lake, "bob", version=seen)
     assert len(editor.history(shop.lake)) == 1
 
@@ -293,9 +293,9 @@ def test_a_copy_by_windows_that_is_under_way_shows_how_far_it_is(shop: Shop) -> 
     (entry,) = editor.read(shop.lake).entries
     offset = entry["offset"]
     assert [each.table for each in parse_collections(offset["incremental_snapshot_collections"])] == [ORDERS]
-    (done,) = java.array_from_hex(offset["incremental_snapshot_primary_key"]) or [""]
+    (done,) = texts_of(offset["incremental_snapshot_primary_key"]) or [""]
     assert int(done) in range(4, 19)
-    assert java.array_from_hex(offset["incremental_snapshot_maximum_key"]) == ["19"]
+    assert texts_of(offset["incremental_snapshot_maximum_key"]) == ["19"]
     shop.sync()
     shop.assert_equal()
     assert "incremental_snapshot_collections" not in editor.read(shop.lake).entries[0]["offset"]

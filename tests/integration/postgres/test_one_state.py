@@ -10,7 +10,7 @@ import psycopg
 
 from tailrace.source.postgres.catalog.definition import Definition
 from tailrace.source.postgres.source import PostgresSource
-from tailrace.source.postgres.stream.encoding.announced_shapes import describe_relation
+from tailrace.source.postgres.stream.encoding.announced_shapes import describe_announced
 from tailrace.source.postgres.values.messages import Relation, RelationColumn
 
 READINGS = 50
@@ -53,7 +53,7 @@ def test_a_column_that_old_rows_show_a_default_for_is_never_read_without_it(conn
     (oid,) = conn.execute("select 't'::regclass::oid").fetchone() or (0,)
     relation = Relation(oid, "public", "t", "d", (RelationColumn(True, "id", INT4, -1),))
     with changing(dsn, "alter table t add d int default 5", "alter table t drop d"):
-        read = [describe_relation(conn, relation).definition for _ in range(READINGS)]
+        read = [describe_announced(conn, relation).schema.definition for _ in range(READINGS)]
     shown = [each for found in read if found for each in Definition.from_json(found).attributes if each.name == "d"]
     assert shown
     assert all(each.is_missing for each in shown)

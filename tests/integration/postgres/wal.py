@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import psycopg
@@ -10,8 +11,8 @@ import pyarrow as pa
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres.server.lsn import Lsn
-from tailrace.source.postgres.stream.encoding.announced_shapes import describe_relation
-from tailrace.source.postgres.values.messages import parse_begin, parse_commit, parse_relation, parse_truncate
+from tailrace.source.postgres.stream.encoding.announced_shapes import describe_announced
+from tailrace.source.postgres.values.messages import POSTGRES_EPOCH_US, parse_commit, parse_relation, parse_truncate
 from tailrace.source.postgres.values.row_changes import decode
 
 KINDS = {b"I": Kind.INSERT, b"U": Kind.UPDATE, b"D": Kind.DELETE, b"T": Kind.TRUNCATE}
@@ -46,12 +47,12 @@ class Stream:
         records, time_us = [], 0
         for lsn, xid, payload in self.messages():
             if payload[:1] == b"R":
-                schema = describe_relation(self._conn, parse_relation(payload))
+                schema = describe_announced(self._conn, parse_relation(payload)).schema
                 self.schemas[schema.relation] = schema
             elif payload[:1] == b"B":
-                begin = parse_begin(payload)
-                time_us, final_lsn = begin.time_us, begin.final_lsn
-                assert begin.xid == xid
+                final_lsn, time_us, began = struct.unpack(">QqI", payload[1:])
+                time_us += POSTGRES_EPOCH_US
+                assert began == xid
             elif payload[:1] == b"C":
                 assert parse_commit(payload).position.ordinal == final_lsn
                 assert parse_commit(payload).position.time_us == time_us

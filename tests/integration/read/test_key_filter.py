@@ -16,9 +16,10 @@ from tests.running import running
 
 import tailrace
 from tailrace.lake.frames import frame_of
-from tailrace.read import _key_filter
-from tailrace.read._key_filter import KEYS_MAX, TEXT_BYTES_MAX, is_not_among
+from tailrace.read.cut import cut_by
 from tailrace.read.duckdb import connect
+from tailrace.read.key_filter import KEYS_MAX, TEXT_BYTES_MAX, is_not_among
+from tailrace.read.spark import SparkReadEngine
 from tailrace.settings import ConnectorSettings
 from tailrace.source import kinds
 
@@ -54,21 +55,19 @@ def test_a_key_that_is_among_the_others_is_known_before_any_row_is_read(spark: S
         assert rest.where(f"{column} = {absent}").count() == 1
 
 
-def test_keys_of_several_columns_or_other_types_or_too_many_are_left_to_a_join(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_several_columns_or_other_types_or_too_many_are_left_to_a_join() -> None:
     assert is_not_among(pa.table({"a": [1], "b": [2]})) is None
     for odd in (0.0, True, Decimal("1.00"), b"x"):
         assert is_not_among(pa.table({"a": [odd]})) is None
     assert is_not_among(pa.table({"a": ["x" * TEXT_BYTES_MAX]})) is None
     assert is_not_among(pa.table({"a": [101 * n for n in range(400)]})) is None, "all in one of 101 buckets"
-    monkeypatch.setattr(_key_filter, "KEYS_MAX", 2)
-    assert is_not_among(pa.table({"a": [1, 2, 3]})) is None
+    assert is_not_among(pa.table({"a": [1, 2, 3]}), keys_max=2) is None
 
 
 @pytest.mark.parametrize("keys_max", [KEYS_MAX, 2])
 def test_a_live_read_is_the_source_whichever_way_the_keys_are_told(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys_max: int
+    spark: SparkSession, tmp_path: Path, keys_max: int
 ) -> None:
-    monkeypatch.setattr(_key_filter, "KEYS_MAX", keys_max)
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
     script = Script(tmp_path / "shop.jsonl")
     script.create_table(ORDERS, {"id": "bigint", "note": "string"}, key=["id"])
@@ -82,10 +81,12 @@ def test_a_live_read_is_the_source_whichever_way_the_keys_are_told(
         run.catch_up()
         script.transaction(_changes())
         run.wait_for_live_reads()
+        cut = cut_by(SparkReadEngine(spark, keys_max), run.lake)
         for table in (ORDERS, PLACES, PAIRS):
-            assert rows_in_both(spark, run.lake, table) == sorted(script.state(table), key=repr)
+            rows_of_table = sorted((row.asDict() for row in cut.tables[table].collect()), key=repr)
+            assert rows_of_table == rows_in_both(spark, run.lake, table) == sorted(script.state(table), key=repr)
         with connect(is_private=True) as connection:
-            cuts = [tailrace.cut(session, run.lake) for session in (spark, connection)]
+            cuts = [cut, tailrace.cut(connection, run.lake)]
             for order in (-21, -20, -19, 1, 2, 3, 5, 7, 8, 40, 41, 70):
                 query = f"select note from orders where id = {order}"
                 rows = [list(cut.engine.rows(cut.sql(query))) for cut in cuts]

@@ -12,10 +12,10 @@ from tests.doors.scripted import ScriptedSource
 from tests.running import running
 
 import tailrace
-from tailrace.changes import tail
 from tailrace.errors import DefiniteError
 from tailrace.model.table_state import TableState
-from tailrace.read.duckdb import connect
+from tailrace.read.cut import cut_by
+from tailrace.read.duckdb import DuckDBReadEngine, connect
 from tailrace.settings import ConnectorSettings
 from tailrace.source import kinds
 
@@ -47,17 +47,16 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def test_more_unpublished_changes_than_memory_should_hold_are_an_error_of_who_asks_for_their_table(
-    lake: Path, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+    lake: Path, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    monkeypatch.setattr(tail, "TAIL_BYTES_MAX", 20_000)
-    cut = tailrace.cut(connection, lake, register=False)
+    narrow = DuckDBReadEngine(connection, tail_bytes_max=20_000)
+    cut = cut_by(narrow, lake)
     assert cut.sql("select count(*) from orders where note = 'second'").fetchall() == [(1,)]
     with pytest.raises(DefiniteError, match=r"table shop\.lines has more unpublished changes") as caught:
         cut.sql("select count(*) from lines")
     assert "--published" in str(caught.value.hint)
-    published = tailrace.cut(connection, lake, published=True, register=False)
+    published = cut_by(narrow, lake, published=True)
     assert published.sql("select count(*) from lines where note = 'first'").fetchall() == [(100,)]
-    monkeypatch.undo()
     cut = tailrace.cut(connection, lake, register=False)
     assert cut.sql("select count(*) from lines where note <> 'first'").fetchall() == [(100,)]
 

@@ -16,7 +16,7 @@ import tailrace
 from tailrace.lake.home import LakeHome
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.server.errors import ConflictError
+from tailrace.server.errors import RequestConflictError
 from tailrace.server.supervisor.lifecycle import Target
 
 JSON = "application/json"
@@ -166,11 +166,11 @@ def test_one_that_is_being_removed_keeps_its_name_until_it_is_gone(server: Serve
         # Dropping waits for the run, which the lock that we hold keeps from ending.
         removal = pool.submit(supervisor.delete, "o", drop=True)
         wait_until(lambda: "o" in supervisor._removing, 10)
-        with pytest.raises(ConflictError, match="is being removed"):
+        with pytest.raises(RequestConflictError, match="is being removed"):
             supervisor.delete("o")
-        with pytest.raises(ConflictError, match="is being removed"):
+        with pytest.raises(RequestConflictError, match="is being removed"):
             supervisor.want("o", Target.RUNNING)
-        with pytest.raises(ConflictError, match="already exists"):
+        with pytest.raises(RequestConflictError, match="already exists"):
             supervisor.create("o", config)
     assert removal.result(60)
     server.create("o", config | {"snapshot.mode": "when_needed"})

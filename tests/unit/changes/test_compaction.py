@@ -30,7 +30,7 @@ from tests.unit.changes.server import (
 
 from tailrace.changes.compaction import compact
 from tailrace.changes.events import events
-from tailrace.changes.moves import fill_moved
+from tailrace.changes.states import fill_moved
 from tailrace.errors import DefiniteError
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.changes.ordering import in_order, ordered
-from tailrace.model.key import key_codes
+from tailrace.model.rows.key import key_codes
 
 small = st.integers(0, 3)
 

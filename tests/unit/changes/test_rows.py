@@ -16,8 +16,8 @@ from tailrace.changes.shape import conform
 from tailrace.changes.states import events_of, states_of
 from tailrace.errors import ResyncError
 from tailrace.model.change import BEFORE, COUNT, UNCHANGED, change_schema, row_schema
-from tailrace.model.codes import key_codes
-from tailrace.model.row import repeated, row_codes
+from tailrace.model.rows.codes import key_codes
+from tailrace.model.rows.row import repeated, row_codes
 from tailrace.model.table import Column, TableId, TableSchema
 
 SCHEMA = TableSchema(

@@ -9,10 +9,10 @@ import pytest
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome, SourceRecord
+from tailrace.model.rows.text_key import TextKey
 from tailrace.model.signal import Signal
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.model.text_key import TextKey
 
 SHOP = {"source": "postgres", "system_identifier": "1", "database": "shop"}
 

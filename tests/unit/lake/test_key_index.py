@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.doors.damage import DAMAGES
 
 from tailrace.lake.key_index import KeyIndex
-from tailrace.model.codes import key_codes
+from tailrace.model.rows.codes import key_codes
 
 TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (pa.int16(), st.integers(-3, 3)),

@@ -21,7 +21,7 @@ from tailrace.model.exact import (
     together,
     with_exact,
 )
-from tailrace.model.row import row_codes
+from tailrace.model.rows.row import row_codes
 
 NAMES = ["a", "b", "c"]
 ROWS = st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["", "infinity", "NaN"])), max_size=8)

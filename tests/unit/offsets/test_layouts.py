@@ -8,7 +8,7 @@ import pytest
 from tests.unit.offsets.samples import COUNTED, GROWING, OLD, SHARD, STREAMING, UUID
 
 from tailrace.errors import DefiniteError
-from tailrace.offsets.kinds import KINDS, describe, emit, kind_of_class, layout_of, parse, upgrade, validate
+from tailrace.offsets.kinds import KINDS, describe, emit, layout_of, parse, upgrade, validate
 from tailrace.offsets.layout import OffsetFaultsError
 
 
@@ -188,20 +188,6 @@ def test_a_description_is_a_json_schema_that_takes_what_is_valid_and_no_other_fi
     assert not taken.is_valid({"partition": {"port": 5}, "offset": offset})
     example = schema["examples"][0]
     assert validate(kind, example["partition"], example["offset"]) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("io.debezium.connector.postgresql.PostgresConnector", "postgres"),
-        ("io.debezium.connector.mysql.MySqlConnector", "mysql"),
-        ("io.debezium.connector.redis.RedisConnector", None),
-        ("org.example.Connector", None),
-        ("io.debezium.connector.", None),
-    ],
-)
-def test_a_connector_is_known_by_its_class(name: str, kind: str | None) -> None:
-    assert kind_of_class(name) == kind
 
 
 def _rules(kind: str, partition: object, offset: object) -> dict[str, str]:

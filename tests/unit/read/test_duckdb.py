@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 from duckdb import DuckDBPyRelation
 
-from tailrace.read.duckdb import DuckDBEngine, connect, connect_for
+from tailrace.read.duckdb import DuckDBReadEngine, connect, connect_for
 
 
 def test_newer_rows_can_be_joined_in_every_way_that_published_ones_can() -> None:
     with connect() as connection:
-        engine = DuckDBEngine(connection)
+        engine = DuckDBReadEngine(connection)
 
         def newer(name: str, *values: int | None) -> DuckDBPyRelation:
             return engine.of_arrow(pa.table({name: pa.array(values, pa.int32())}))

@@ -12,15 +12,15 @@ import duckdb
 import pytest
 
 from tailrace.errors import DefiniteError
-from tailrace.read import _extensions
-from tailrace.read._extensions import require_signed
+from tailrace.read import extensions
+from tailrace.read.extensions import require_signed
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A process that has checked nothing yet, and an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(_extensions, "_signed", set())
+    monkeypatch.setattr(extensions, "_signed", set())
     return tmp_path / "cache" / "tailrace" / "signed"
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.lake.records.vouched import VouchedFile
+from tailrace.lake.records.table_states import VouchedFile
 from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import Ended, TableRecord, TableState
-from tailrace.read._vouched import Reading
+from tailrace.read.vouched import Reading
 
 
 def reading(ordinal: int, *ended: Ended, copy: int = 1, version: int = 5, now: int = 1) -> Reading:

@@ -174,6 +174,6 @@ def test_a_run_that_ended_leaves_no_old_figures() -> None:
     world.tell(told(9, 5))
     world.tell(LifeChanged(replace(UP, phase=Phase.WAITING, failures=1, trace="lost")))
     notes = world.board.of("a")
-    assert (notes.progress, notes.restarts, notes.errors["transient"]) == (None, 1, 1)
+    assert (notes.progress, notes.errors["transient"]) == (None, 1)
     world.tell(LifeChanged(Life(Target.RUNNING, is_removed=True)))
-    assert world.board.of("a").restarts == 0
+    assert world.board.of("a").errors["transient"] == 0

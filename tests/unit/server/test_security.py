@@ -15,9 +15,8 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 
 from tailrace.errors import DefiniteError
-from tailrace.server._failed_logins import FailedLogins
 from tailrace.server.errors import RequestError
-from tailrace.server.security import PEER_REQUESTS_MAX, Gate, Guard, exposed_token
+from tailrace.server.security import PEER_REQUESTS_MAX, FailedLogins, Gate, Guard, exposed_token
 from tailrace.server.supervisor.home import ServerHome, folder_name, require_name
 
 TOKEN = "0123456789abcdef"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.server._connections import Connections
+from tailrace.server.connections import Connections
 
 
 class Wire:

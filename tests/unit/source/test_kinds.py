@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 from tests.doors.scripted import ScriptedSource
@@ -23,15 +24,25 @@ def test_the_codec_of_every_kind_is_found_without_a_driver() -> None:
     assert ended.stdout.split() == ["True", "False"]
 
 
+@pytest.fixture
+def postgres_again() -> Iterator[str]:
+    """What takes Postgres's place gives it back."""
+    found = kinds.source_class("postgres")
+    path = f"{found.__module__}:{found.__qualname__}"
+    yield path
+    kinds.register("postgres", path)
+
+
 def test_a_source_has_the_codec_of_its_kind() -> None:
     assert issubclass(kinds.source_class("postgres"), kinds.codec_of("postgres"))
 
 
-def test_a_registered_class_is_its_own_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registered_class_is_its_own_codec(postgres_again: str) -> None:
     """Also where it takes the place of one that is known."""
-    monkeypatch.setattr(kinds, "_KINDS", {"postgres": "nowhere:Nothing"})
     kinds.register("postgres", "tests.doors.scripted:ScriptedSource")
     assert kinds.codec_of("postgres") is ScriptedSource
+    kinds.register("postgres", postgres_again)
+    assert kinds.codec_of("postgres") is not ScriptedSource
 
 
 def test_an_unknown_kind_has_no_codec() -> None:

@@ -46,7 +46,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class QueryCommand:
-    """What was asked, of which lake."""
+    """What was asked, and which lake."""
 
     lake: Path
     sql: str
@@ -136,7 +136,7 @@ def answer(query: QueryCommand, cut: Cut[Any], *, is_first: bool = True) -> None
 
 
 Rows = Callable[..., Iterator[tuple[Any, ...]]]
-"""The rows, at most so many if a number is given."""
+"""The rows; at most this many if a number is given."""
 
 
 def print_json(names: list[str], rows: Rows, is_first: bool) -> None:

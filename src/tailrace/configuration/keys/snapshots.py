@@ -38,7 +38,7 @@ _SNAPSHOTS = (
     ),
     supported(
         "incremental.snapshot.chunk.size",
-        "How many rows each of the chunks has that a window reads. Default: so many that a window takes two seconds.",
+        "How many rows each chunk of a window has. By default, as many as make a window take two seconds.",
         Type.INT,
         minimum=1,
         importance=_MEDIUM,
@@ -51,7 +51,7 @@ _SNAPSHOTS = (
     ),
     refused(
         "snapshot.select.statement.overrides",
-        "Tables of which only the rows of a query are copied.",
+        "Tables whose copies have only the rows of a query.",
         "a copy has all rows, or it would not be exact: choose the rows when you read the lake",
     ),
     refused(

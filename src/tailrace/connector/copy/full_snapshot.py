@@ -25,8 +25,8 @@ from tailrace.lake.door import Draft, LakeTable, Part, TableVersion, WritePart
 from tailrace.lake.stamp import Stamp
 from tailrace.model.backoff import Backoff
 from tailrace.model.copy_progress import TableProgress
+from tailrace.model.rows.text_key import text_keyed
 from tailrace.model.table import TableId, TableSchema
-from tailrace.model.text_key import text_keyed
 from tailrace.source.door.rows import Rows, SnapshotPoint
 from tailrace.source.door.source import Database
 from tailrace.source.door.values import Chunk, Problem, SourceTable

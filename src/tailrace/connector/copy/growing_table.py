@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from tailrace.changes.folding import Folded
-from tailrace.changes.window_rows import Missed, Portion, Reconciled, Staged, unseen_changes
+from tailrace.changes.window_rows import Missed, ReconciledPortion, Staged, WindowPortion, unseen_changes
 from tailrace.connector.copy.growth import Growth
 from tailrace.connector.copy.window_reader import TableWindow
 from tailrace.connector.publish.batch import Batch, TablePart
-from tailrace.connector.publish.following_table import FollowingTable, Move, RunRewrites
+from tailrace.connector.publish.following_table import Follower, Move, RunRewrites
 from tailrace.errors import TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import Draft, LakeTable, TableVersion, WritePart
@@ -27,8 +27,8 @@ from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.exact import is_ours
 from tailrace.model.position import SourcePosition
-from tailrace.model.table import TableId, TableSchema
-from tailrace.model.text_key import TextKey
+from tailrace.model.rows.text_key import TextKey
+from tailrace.model.table import TableSchema
 from tailrace.settings import TaskSizes
 from tailrace.source.door.codec import Codec
 from tailrace.source.door.values import View
@@ -71,16 +71,15 @@ class WindowPart:
     """What is planned for a window's rows."""
 
     draft: Draft
-    portions: tuple[Portion, ...]
+    portions: tuple[WindowPortion, ...]
     """Work for tasks."""
     growth: Growth
 
 
 @dataclass
-class GrowingTable:
+class GrowingTable(Follower):
     """One thread at a time."""
 
-    following: FollowingTable
     growth: Growth
     text_key: TextKey | None = None
     """What of its key this copy has as text."""
@@ -89,28 +88,12 @@ class GrowingTable:
     added_at: float = 0.0
     """When the last window was published, on the clock that only runs forwards."""
 
-    @property
-    def table(self) -> TableId:
-        return self.following.table
-
-    @property
-    def relation(self) -> int:
-        return self.following.relation
-
-    @property
-    def copy(self) -> int:
-        return self.following.copy
-
-    @property
-    def seq(self) -> int:
-        return self.following.seq
-
     def landed(self) -> TableVersion:
         """The version that has every row."""
         return self.following.newest()
 
     def make_durable(self) -> None:
-        self.following.make_durable()
+        super().make_durable()
         # Not its own number: who opens the table after a crash knows the stamp alone.
         self.durable_seq = self.following.standing.stamp.seq or 0
 
@@ -156,7 +139,7 @@ class GrowingTable:
         pieces = portions(window, missed, draft.write, sizes.portion_bytes, is_exact=unseen.is_exact)
         return WindowPart(draft, pieces, growth)
 
-    def take_window(self, part: WindowPart, results: list[Reconciled]) -> None:
+    def take_window(self, part: WindowPart, results: list[ReconciledPortion]) -> None:
         """Make one version of what tasks have made of the window's rows."""
         growth, parts = part.growth, list[Any]()
         for reconciled in results:
@@ -191,10 +174,10 @@ def has_shape(stored: LakeTable, version: int, schema: TableSchema) -> bool:
 
 def portions(
     window: TableWindow, missed: Missed | None, write: WritePart, portion_bytes: int, *, is_exact: bool
-) -> tuple[Portion, ...]:
+) -> tuple[WindowPortion, ...]:
     """A window's chunks, neighbours together as long as they are smaller than this."""
     return tuple(
-        Portion(str(window.schema.table), window.schema, tuple(chunks), missed, write, is_exact, window.again)
+        WindowPortion(str(window.schema.table), window.schema, tuple(chunks), missed, write, is_exact, window.again)
         for chunks in _together(window.staged, portion_bytes)
     )
 

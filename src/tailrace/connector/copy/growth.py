@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tailrace.model.copy_progress import TableProgress
-from tailrace.model.key_rows import KeyRows, from_text, to_text, with_more
+from tailrace.model.rows.key import KeyRows, from_text, to_text, with_more
 from tailrace.model.table import TableId
 from tailrace.source.door.rows import Cursor
 

@@ -17,8 +17,8 @@ from tailrace.connector.publish.opening import LakeParts
 from tailrace.errors import TailraceError
 from tailrace.lake.door import TableVersion
 from tailrace.model.copy_progress import TableProgress
+from tailrace.model.rows.text_key import TextKey
 from tailrace.model.table import TableId
-from tailrace.model.text_key import TextKey
 from tailrace.settings import ConnectorSettings
 from tailrace.source.door.source import Source
 from tailrace.source.door.values import Claim, Definition, Problem

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from tailrace.changes.window_rows import Reconciled
+from tailrace.changes.window_rows import ReconciledPortion
 from tailrace.connector.copy.growing_table import GrowingTable, Unseen, WindowPart
 from tailrace.connector.copy.window_reader import TableWindow
 from tailrace.connector.publish.batch import ATTEMPTS, Batch, Publisher, is_everyones
@@ -66,14 +66,14 @@ class WindowPublisher:
             errors[table] = failed or durably(grown, partial(grown.take_window, part, results))
         return errors
 
-    def _reconciled(self, planned: Mapping[TableId, WindowPart]) -> dict[TableId, list[Outcome[Reconciled]]]:
+    def _reconciled(self, planned: Mapping[TableId, WindowPart]) -> dict[TableId, list[Outcome[ReconciledPortion]]]:
         """What tasks made of each table's rows."""
         portions = [(table, portion) for table, part in planned.items() for portion in part.portions]
         names = [str(table) for table in planned]
         what = names[0] if len(names) == 1 else f"{len(names)} tables"
         job = Job(f"write rows of {what}", self.publisher.group)
         outcomes = side_by_side(self.publisher.engine, job, [portion for _, portion in portions], is_everyones)
-        by_table: dict[TableId, list[Outcome[Reconciled]]] = {table: [] for table in planned}
+        by_table: dict[TableId, list[Outcome[ReconciledPortion]]] = {table: [] for table in planned}
         for (table, _), outcome in zip(portions, outcomes, strict=True):
             by_table[table].append(outcome)
         return by_table

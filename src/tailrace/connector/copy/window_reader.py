@@ -21,10 +21,10 @@ from tailrace.changes.window_rows import Staged, write_staged
 from tailrace.connector.copy.full_snapshot import require_copyable
 from tailrace.engine.door import Engine, Job
 from tailrace.errors import DefiniteError, ResyncError, TailraceError, TransientError, unexpected
-from tailrace.model.key_rows import KeyRows
 from tailrace.model.position import START, SourcePosition
+from tailrace.model.rows.key import KeyRows
+from tailrace.model.rows.text_key import TextKey, text_keyed
 from tailrace.model.table import TableId, TableSchema
-from tailrace.model.text_key import TextKey, text_keyed
 from tailrace.settings import ConnectorSettings, TaskSizes
 from tailrace.source.door.rows import Cursor, Rows, WindowPoint
 from tailrace.source.door.source import Source

@@ -17,8 +17,8 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
+from tailrace.model.rows.text_key import text_keyed
 from tailrace.model.table import TableId, TableSchema
-from tailrace.model.text_key import text_keyed
 from tailrace.source.door.rows import Cursor, WindowPoint
 from tailrace.source.door.source import Database
 from tailrace.source.door.values import Claim, Definition, SourceTable, Waiting
@@ -28,7 +28,7 @@ Started = dict[TableId, GrowingTable | TailraceError]
 
 
 @dataclass(frozen=True)
-class _State:
+class _SourceState:
     """The tables in one state of the source."""
 
     point: WindowPoint
@@ -93,7 +93,7 @@ class WindowStarter:
                 started[table] = error
         return started
 
-    def _look(self, tables: Mapping[TableId, TableStart], waiting: Waiting) -> _State:
+    def _look(self, tables: Mapping[TableId, TableStart], waiting: Waiting) -> _SourceState:
         with self.source.window(waiting) as point:
             described = self.source.describe(list(tables))
             schemas = self.source.define(self.claim, {table: start.definition for table, start in tables.items()})
@@ -106,7 +106,7 @@ class WindowStarter:
                     last_keys[table] = self.source.last_key(point, known, start.order) if reads else None
                 except DefiniteError as error:
                     last_keys[table] = error
-        return _State(point, described, defined, last_keys)
+        return _SourceState(point, described, defined, last_keys)
 
     def _begin(
         self, reader: LogReader, schema: TableSchema, start: TableStart, growth: Growth, settled: int

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tailrace.errors import DefiniteError
+from tailrace.model.rows.text_key import TextKey, text_keyed
 from tailrace.model.table import TableId
-from tailrace.model.text_key import TextKey, text_keyed
 from tailrace.source.door.source import Source
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tailrace.connector.offsets._assessment import Assessment, Direction, consequence, reach_faults, wanted_ordinal
 from tailrace.connector.offsets._view import LakeOffset
+from tailrace.connector.offsets.assessment import Assessment, Direction, consequence, reach_faults, wanted_ordinal
 from tailrace.errors import DefiniteError
 from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome
@@ -32,8 +32,8 @@ from tailrace.source.door.tables import Tables
 
 __all__ = [
     "Assessment",
-    "ConflictError",
     "Direction",
+    "EditConflictError",
     "OffsetEdit",
     "Offsets",
     "RunningError",
@@ -58,7 +58,7 @@ class RunningError(DefiniteError):
     """Offsets are changed only while no connector has the lake: over REST, a 409."""
 
 
-class ConflictError(DefiniteError):
+class EditConflictError(DefiniteError):
     """Another editor came first: over REST, a 409."""
 
 
@@ -114,7 +114,7 @@ def apply(
 ) -> OffsetEdit:
     """Make an edit. Durable when this returns; the next start takes it up.
 
-    `version` is the one that the editor has seen: a `ConflictError` if there is another one by now. A `RunningError`
+    `version` is the one that the editor has seen: an `EditConflictError` if there is a newer one. A `RunningError`
     while a connector has the lake, `OffsetFaultsError` for an edit that cannot be made."""
     with locked(_home(lake, source)) as home:
         now = LakeOffset.of(home, server)
@@ -186,9 +186,9 @@ def locked(home: LakeHome) -> Iterator[LakeHome]:
 
 
 def require_version(newest: int, seen: int | None) -> None:
-    """A `ConflictError` where another edit than the one that the editor has seen is the newest."""
+    """A `EditConflictError` where another edit than the one that the editor has seen is the newest."""
     if seen is not None and seen != newest:
-        raise ConflictError(
+        raise EditConflictError(
             f"the offsets were edited meanwhile: edit {newest} is there, not {seen}",
             "look at them again, then try again",
         )

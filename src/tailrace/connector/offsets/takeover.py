@@ -83,13 +83,13 @@ def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
     oldest, theirs = served.oldest.ordinal, _position(offset, codec)
     if theirs > served.newest.ordinal:
         raise DefiniteError(
-            f"the offset is {_shown(codec, theirs)}, and the source's own log ends at "
-            f"{_shown(codec, served.newest.ordinal)}: it is the offset of another server",
+            f"the offset is {_format(codec, theirs)}, and the source's own log ends at "
+            f"{_format(codec, served.newest.ordinal)}: it is the offset of another server",
             "check the file and the connection string",
         )
     if theirs < oldest:
         notes.append(
-            f"the source no longer has the changes between {_shown(codec, theirs)} and {_shown(codec, oldest)}"
+            f"the source no longer has the changes between {_format(codec, theirs)} and {_format(codec, oldest)}"
         )
     if offset.get("snapshot") in ("INITIAL", "BLOCKING"):
         notes.append("its snapshot was under way: the stream begins where the source can still send")
@@ -98,7 +98,7 @@ def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
     begin = max(oldest, theirs if now is None else now.log_end)
     effect = _effect(codec, now, adopted, oldest, begin)
     copies = now.followed() if now is not None and effect.copy_again is not None else []
-    return Takeover(offset, server, _shown(codec, begin), copies, is_new, notes, effect)
+    return Takeover(offset, server, _format(codec, begin), copies, is_new, notes, effect)
 
 
 def _effect(codec: type[Codec], now: LakeOffset | None, adopted: Adopted, oldest: int, begin: int) -> Effect:
@@ -173,5 +173,5 @@ def _position(offset: Mapping[str, Any], codec: type[Codec]) -> int:
     return next(iter(codec.offset_words.positions(offset).values()))
 
 
-def _shown(codec: type[Codec], ordinal: int) -> str:
+def _format(codec: type[Codec], ordinal: int) -> str:
     return codec.format(SourcePosition(ordinal))

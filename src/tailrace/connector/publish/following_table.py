@@ -61,6 +61,32 @@ class Standing:
         return named(self.version, self.stamp)
 
 
+@dataclass
+class Follower:
+    """A table as its runs know it, around one that follows the log."""
+
+    following: FollowingTable
+
+    @property
+    def table(self) -> TableId:
+        return self.following.table
+
+    @property
+    def relation(self) -> int:
+        return self.following.relation
+
+    @property
+    def copy(self) -> int:
+        return self.following.copy
+
+    @property
+    def seq(self) -> int:
+        return self.following.seq
+
+    def make_durable(self) -> None:
+        self.following.make_durable()
+
+
 class FollowingTable:
     """One thread at a time."""
 

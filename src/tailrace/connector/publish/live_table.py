@@ -9,7 +9,7 @@ from functools import partial
 from tailrace.changes.folding import Folded
 from tailrace.changes.tail import parts_told
 from tailrace.connector.publish.batch import Batch, TablePart
-from tailrace.connector.publish.following_table import FollowingTable, Move, RunRewrites
+from tailrace.connector.publish.following_table import Follower, Move, RunRewrites
 from tailrace.connector.trouble import Trouble
 from tailrace.errors import ResyncError
 from tailrace.failpoint import failpoint
@@ -18,15 +18,13 @@ from tailrace.lake.records.clean_shutdown import LeftTable
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
-from tailrace.model.table import TableId
 from tailrace.settings import TaskSizes
 
 
 @dataclass
-class LiveTable:
+class LiveTable(Follower):
     """One thread at a time."""
 
-    following: FollowingTable
     floor: SourcePosition
     """Where its snapshot stands: no cut that has the table is older."""
     in_cuts: bool = False
@@ -39,22 +37,6 @@ class LiveTable:
     """How the last run had left it, if it was still so."""
     trouble: Trouble | None = None
     """Why the last batch failed, and when to try again."""
-
-    @property
-    def table(self) -> TableId:
-        return self.following.table
-
-    @property
-    def relation(self) -> int:
-        return self.following.relation
-
-    @property
-    def copy(self) -> int:
-        return self.following.copy
-
-    @property
-    def seq(self) -> int:
-        return self.following.seq
 
     @property
     def version(self) -> int:
@@ -73,9 +55,6 @@ class LiveTable:
     def is_stuck(self) -> bool:
         """It is in trouble, and others no longer wait for it."""
         return self.trouble is not None and self.trouble.is_lasting
-
-    def make_durable(self) -> None:
-        self.following.make_durable()
 
     def plan(self, batch: Batch, sizes: TaskSizes) -> TablePart:
         """Its part of a batch, and the shape to take after it if one is due."""

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from tailrace.changes.decoding import Changes
 from tailrace.changes.signal_rows import arrivals_in
-from tailrace.changes.tail import touched_shape
 from tailrace.connector.signals.orders import arrival_of
 from tailrace.errors import DefiniteError
 from tailrace.lake.records.signal_book import Place
 from tailrace.log.reader import LogReader
 from tailrace.model.change import Decode
-from tailrace.model.signal import DATA_CHARACTERS_MAX, FILE, TABLE, Arrival, Signal, new_id
+from tailrace.model.signal import DATA_CHARACTERS_MAX, FILE, Arrival
 from tailrace.model.table import TableId
 
 TAIL_BYTES = 64
@@ -138,7 +136,11 @@ class TableChannel:
         after = int(place["seq"]) if place["log"] == reader.id else 0
         after, upto = max(after, reader.oldest_seq - 1), reader.head.seq
         mine = [each for each in reader.relations(after, upto) if self._is_mine(reader, each)] if after < upto else []
-        found = [each for relation in mine for each in self._read(reader, (after, upto), relation)]
+        found = [
+            arrival
+            for relation in mine
+            for arrival in arrivals_in(reader, self.table, (after, upto), self._decode, relation)
+        ]
         return [arrival for _, arrival in sorted(found, key=lambda each: each[0])], self._place(reader, upto)
 
     def _place(self, reader: LogReader | None, seq: int) -> Place:
@@ -149,17 +151,3 @@ class TableChannel:
             names = {version.schema.table for version in reader.schemas(relation)}
             self._relations[relation] = self.table in names
         return self._relations[relation]
-
-    def _read(self, reader: LogReader, between: tuple[int, int], relation: int) -> list[tuple[int, Arrival]]:
-        """What cannot be read, because the table was altered inside the range, is read in parts; a transaction that
-        cannot be read alone is a rejected signal, never the end of the stream."""
-        after, upto = between
-        try:
-            shape = touched_shape(reader, self.table, between, self._decode, relation)
-            changes = Changes.of(reader, shape, (after, upto)).table() if shape is not None else None
-        except DefiniteError as error:
-            if upto - after > 1:
-                middle = (after + upto) // 2
-                return self._read(reader, (after, middle), relation) + self._read(reader, (middle, upto), relation)
-            return [(upto, Arrival(Signal(new_id(), ""), TABLE, f"transaction {upto}: {error.message}"))]
-        return arrivals_in(changes) if changes is not None else []

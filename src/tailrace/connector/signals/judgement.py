@@ -44,7 +44,7 @@ def unmatched_text(patterns: Sequence[str]) -> str | None:
 
 
 def copies_of(tables: Sequence[ChosenTable], records: Records) -> OrderedCopies:
-    """Which copy of each table is the answer to an order, and of which only some rows are copied again."""
+    """Which copy of each table is the answer to an order, and which tables are copied again only in part."""
     # A copy that has not begun is the answer as it is. Any other is older than the order.
     copies = {
         str(chosen.table): records[chosen.table].copy + int(records[chosen.table].state is not TableState.PENDING)
@@ -63,7 +63,7 @@ class Asking:
     """The copy of each that is the answer."""
     chosen: Sequence[ChosenTable]
     parts: Mapping[TableId, str]
-    """Tables of which only the rows of a condition are copied again."""
+    """By table, the condition for the rows that are copied again; all rows of other tables are."""
     late: Mapping[TableId, TableRecord]
     """The next records of tables that have not been told yet: all of them at first, some after a crash."""
 
@@ -157,7 +157,7 @@ class Stopping:
     given_up: Mapping[TableId, TableRecord]
     """The others, with their next records: they stay as they are in the last cut until they are copied again."""
     orders: Sequence[OpenSignal]
-    """Earlier signals of which nothing is left to wait for."""
+    """Earlier signals that have nothing left to wait for."""
 
 
 def stopping(

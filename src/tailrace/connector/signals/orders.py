@@ -98,7 +98,7 @@ def order_of(signal: Signal) -> Order | Rejection:
     if (problem := _id_problem(signal.id)) is not None:
         return Rejection(problem)
     if signal.type not in _DATA:
-        return Rejection(f"type: unknown {_shown(signal.type)!r}; known are {', '.join(TYPES)}")
+        return Rejection(f"type: unknown {_printable(signal.type)!r}; known are {', '.join(TYPES)}")
     if len(signal.data) > DATA_CHARACTERS_MAX:
         return Rejection(f"data: must have at most {DATA_CHARACTERS_MAX:,} characters")
     data = _parsed(_DATA[signal.type], signal.data.strip() or "{}", "data")
@@ -112,7 +112,7 @@ def judged(arrival: Arrival) -> Arrival:
     if reason is None:
         return arrival
     id_ = signal.id if _id_problem(signal.id) is None else new_id()
-    return Arrival(Signal(id_, _shown(signal.type), _shown(signal.data)), arrival.channel, reason)
+    return Arrival(Signal(id_, _printable(signal.type), _printable(signal.data)), arrival.channel, reason)
 
 
 def arrival_of(text: str, channel: str) -> Arrival:
@@ -315,7 +315,7 @@ def _reason(error: Any, whole: str) -> str:
     """One line: where, and which rule. Pydantic's own words where they serve."""
     place = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in error["loc"]).lstrip(".")
     if error["type"] == "missing":
-        return _shown(f"{place} is required")
+        return _printable(f"{place} is required")
     text = {
         "extra_forbidden": "unknown key",
         "too_short": "must not be empty",
@@ -323,10 +323,10 @@ def _reason(error: Any, whole: str) -> str:
         "string_pattern_mismatch": "must not be blank",
     }.get(error["type"], error["msg"].removeprefix("Value error, "))
     if not place and error["type"] == "value_error":
-        return _shown(text)
-    return _shown(f"{place or whole}: {text[:1].lower()}{text[1:]}")
+        return _printable(text)
+    return _printable(f"{place or whole}: {text[:1].lower()}{text[1:]}")
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     plain = "".join(each if each.isprintable() else "�" for each in text.strip())
     return plain if len(plain) <= SHOWN_CHARACTERS_MAX else f"{plain[:SHOWN_CHARACTERS_MAX]}…"

@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tailrace.errors import DefiniteError, ResyncError, TailraceError, TextKeyError
+from tailrace.model.rows.text_key import with_found
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import COPYING, TableRecord, TableState
-from tailrace.model.text_key import with_found
 from tailrace.source.door.values import Definition, Problem, SourceTable
 
 Records = Mapping[TableId, TableRecord]

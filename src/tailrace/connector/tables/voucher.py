@@ -42,7 +42,7 @@ FORGET_FACTOR = 1.1
 RETRY_SECONDS = 1.0
 END_SECONDS_MAX = 2.0
 PORTION = 20_000
-"""So many transactions are judged at a time."""
+"""How many transactions are judged at a time."""
 
 logger = logging.getLogger(__name__)
 

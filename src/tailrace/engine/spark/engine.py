@@ -166,7 +166,7 @@ class SparkEngine:
             spark = self._session.get()
             try:
                 if not run.is_cancelled:
-                    with _named(spark, run.job):
+                    with _under_name(spark, run.job):
                         return work(spark)
             except TailraceError:
                 raise
@@ -174,7 +174,7 @@ class SparkEngine:
                 if run.is_cancelled or self._session.has_ended:
                     raise CancelledWorkError(f"cancelled: {run.job.description}") from error
                 if not _has_ended(spark, error):
-                    raise _explained(error, run.job) from error
+                    raise _error_of(error, run.job) from error
                 if attempt == ATTEMPTS or not self._session.is_ours:
                     raise SessionError(f"Spark has ended: {run.job.description}", "see the JVM's log") from error
                 logger.warning("Spark has died, and is started again", extra={"job": run.job.description})
@@ -193,7 +193,7 @@ def _has_ended(spark: SparkSession, error: Exception) -> bool:
     return True
 
 
-def _explained(error: Exception, job: Job) -> Exception:
+def _error_of(error: Exception, job: Job) -> Exception:
     """What failed a job, for a person. Of what the JVM met, such as a full disk, only the text comes here."""
     return passing(error) or JobError(f"{reason_of(error)} ({job.description})")
 
@@ -206,7 +206,7 @@ def _default_parallelism(spark: SparkSession) -> int:
 
 
 @contextmanager
-def _named(spark: SparkSession, job: Job) -> Iterator[None]:
+def _under_name(spark: SparkSession, job: Job) -> Iterator[None]:
     """What a person sees of the jobs that this thread starts inside. Jobs of its own that follow are not ours."""
     if has_context(spark):
         context = spark.sparkContext

@@ -58,7 +58,7 @@ def map_shares(
 def shuffle_items(
     spark: SparkSession, items: Sequence[Item], split: Split[Item], tasks: int, fold: Fold[Result]
 ) -> list[Result | Raised]:
-    """A task for each item before the shuffle, and so many after it."""
+    """A task for each item before the shuffle, and this many after it."""
 
     def deal(dealt: Iterable[Item]) -> Iterator[tuple[int, bytes]]:
         try:

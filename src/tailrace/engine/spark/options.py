@@ -123,7 +123,7 @@ def heap_gb(memory_bytes: int) -> int:
 
 
 def retrying(master: str) -> str:
-    """The master's name with so many attempts at a task: a local Spark has one unless its name says more."""
+    """The master's name with this many attempts at a task: a local Spark has one unless its name says more."""
     found = _LOCAL.fullmatch(master)
     if found is None or found["attempts"]:
         return master

@@ -18,12 +18,12 @@ from typing import Any
 import pyarrow as pa
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.columns import comment, described
 from tailrace.lake.delta._reserved_names import properties
 from tailrace.lake.delta.json_text import text_of
+from tailrace.lake.stamp import column_comment, commented_column
 from tailrace.model.exact import LAKE_TYPE, is_ours, lake_column
 from tailrace.model.following import Steps
-from tailrace.model.lake_types import arrow_type, element_type, is_known
+from tailrace.model.rows.lake_types import arrow_type, element_type, is_known
 from tailrace.model.table import Column, TableId, TableSchema
 
 _ID = "delta.columnMapping.id"
@@ -70,7 +70,7 @@ class Field:
 
     @property
     def column(self) -> Column:
-        return described(self.name, self.type, self.raw["metadata"].get("comment", ""))
+        return commented_column(self.name, self.type, self.raw["metadata"].get("comment", ""))
 
     @property
     def arrow(self) -> pa.Field:
@@ -220,7 +220,7 @@ def _delta_type(lake: str) -> Any:
 
 
 def _new_field(column: Column, number: int) -> Field:
-    metadata = {"comment": comment(column), _ID: number, _PHYSICAL: f"col-{uuid.uuid4()}"}
+    metadata = {"comment": column_comment(column), _ID: number, _PHYSICAL: f"col-{uuid.uuid4()}"}
     return _field({"name": column.name, "type": _delta_type(column.type), "nullable": True, "metadata": metadata})
 
 

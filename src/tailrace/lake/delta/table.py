@@ -15,7 +15,7 @@ from tailrace.lake.delta import _open_versions, _scan
 from tailrace.lake.delta._draft import DeltaDraft, shape_actions
 from tailrace.lake.delta._merge import DeltaMerging, MergedFiles, choose
 from tailrace.lake.delta._reserved_names import require_addable, require_possible
-from tailrace.lake.delta.log import durability, recovery
+from tailrace.lake.delta.log import recovery
 from tailrace.lake.delta.log.checkpoint import checkpoint, is_due, point_to
 from tailrace.lake.delta.log.commit import Origin, commit
 from tailrace.lake.delta.log.contents import FOLLOW, MERGE_FILES, Contents, read_contents
@@ -54,7 +54,7 @@ class DeltaTable:
         return self._log.mark(version)
 
     def make_durable(self, since: int | None) -> None:
-        durability.make_durable(self._log, since)
+        self._log.make_durable(since)
 
     def recover(self, trusted: int | None, aside: Path) -> list[int]:
         moved = recovery.recover(self._log, trusted, aside)

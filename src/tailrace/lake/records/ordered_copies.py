@@ -26,7 +26,7 @@ class OrderedCopies:
     told: tuple[str, ...] = ()
     """Tables whose end has been told."""
     parts: tuple[str, ...] = ()
-    """Tables that were whole when this was asked for, of which only some rows are to be copied again."""
+    """Tables that were whole when this was asked for: only some of their rows are to be copied again."""
 
 
 @dataclass(frozen=True)

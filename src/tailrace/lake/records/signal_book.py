@@ -19,7 +19,7 @@ from tailrace.storage.files import read_json, write_json
 
 ENDED_MAX = 1000
 ENDED_CHARACTERS_MAX = 4 << 20
-"""Of ended signals the newest are kept: so many, and no more data of theirs than this."""
+"""How many of the newest ended signals are kept, and how much data of theirs."""
 
 Place = Mapping[str, Any]
 """How far a channel has been read, in its own words. JSON."""

@@ -1,25 +1,26 @@
-"""The states of a lake's tables: one file, replaced as a whole.
+"""The states of a lake's tables, and up to which commit they can be read: two files, each replaced as a whole.
 
-The connector writes it, before what it says takes effect; any process reads it.
+The connector writes them; any process reads them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tailrace.errors import DefiniteError
+from tailrace.model.rows.text_key import TextKey
 from tailrace.model.table import TableId
 from tailrace.model.table_state import Ended, TableRecord, TableState
-from tailrace.model.text_key import TextKey
 from tailrace.storage.files import read_json, write_json
 
 
 class TableStates:
-    """`tables.json`."""
+    """`tables.json`: stored before what it says takes effect."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -41,6 +42,34 @@ class TableStates:
         """Durable when this returns."""
         listed = [asdict(table) | asdict(record) for table, record in sorted(tables.items())]
         write_json(self._path, listed)
+
+
+class VouchedFile:
+    """`vouched`: up to which commit the log can be laid over the lake's tables.
+
+    A statement can change all rows of a table without a word in the log. The connector looks at the source's
+    definitions again and again, and writes down the last commit at which none had moved. Readers of the log go no
+    further. The file may be lost or old, after a power cut too: readers then go less far. It is never ahead of what was
+    seen.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> int:
+        """An ordinal; 0 if nothing is known."""
+        try:
+            return int(self._path.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return 0
+
+    def store(self, ordinal: int) -> None:
+        """Readers find the old number or this one."""
+        draft = self._path.with_name(self._path.name + ".new")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write(str(ordinal))
+        draft.rename(self._path)
 
 
 def _record(fields: dict[str, Any]) -> TableRecord:

@@ -79,6 +79,17 @@ def create(path: Path, identity: Mapping[str, str], disk: LogDisk, wiping: bool 
     return manifest
 
 
+def adopt(path: Path, identity: Mapping[str, str]) -> None:
+    """Let the log continue with the changes of another server. Durable when this returns; can be done twice.
+
+    The caller holds the lake's lock and has every table copied again. The log keeps its records and its id, so that
+    what is published can still be read.
+    """
+    if (path / "log.json").exists():
+        manifest = replace(load_manifest(path), identity=dict(identity))
+        LogDisk().publish(path / "log.json", manifest.to_bytes())
+
+
 def end_wiping(path: Path, manifest: Manifest, disk: LogDisk) -> Manifest:
     """Say that nothing is left of what was there before."""
     done = replace(manifest, wiping=False)
@@ -132,6 +143,6 @@ def _words(identity: Mapping[str, str]) -> str:
 
 
 def put_aside(path: Path) -> str:
-    """The hint for a log of which something is damaged."""
+    """The hint for a damaged log."""
     aside = f"mv {shlex.quote(str(path))} {shlex.quote(f'{path}.damaged')}"
     return f"restore the file from a copy, or put the log aside, and a sync copies every table again: {aside}"

@@ -33,7 +33,7 @@ FRAME_BYTES_MAX = 8 << 20
 """The size at which a flush is cut into several frames, so that a reader, which holds one, stays small."""
 
 COUNTED_MAX = 1 << 22
-"""So many counters are worth filling where values would have to be sorted."""
+"""Up to this many counters are filled rather than values sorted."""
 
 Array = npt.NDArray[Any]
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 PORTION_ROWS = 1 << 16
 PORTION_WORDS = 1 << 20
-"""So many rows are read at a time, and about so many words of their lists."""
+"""How many rows are read at a time, and about how many words of their lists."""
 NEWEST_ROWS = 1 << 10
 _SHOWN = (
     *("seq", "xid", "commit_ordinal", "end_ordinal", "commit_time_us", "first_position", "commit_position"),

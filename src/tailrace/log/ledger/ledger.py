@@ -30,7 +30,7 @@ UNKNOWN_POSITION = -1
 
 _KEEPALIVE = np.uint8(Kind.KEEPALIVE)
 _MARKS = np.isin(np.arange(256), [Kind.SCHEMA, Kind.SHAPE, Kind.PREPARE])
-"""Kinds of which each record is looked at."""
+"""Each record of these kinds is looked at."""
 _KNOWN = np.isin(np.arange(256), list(Kind))
 _COMMIT = np.dtype([("commit_ordinal", ">u8"), ("end_ordinal", ">u8"), ("time_us", ">i8")])
 """The fixed part of a `Commit`, as it is on disk."""

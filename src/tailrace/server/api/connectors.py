@@ -12,8 +12,8 @@ from fastapi import APIRouter, Body, Header, Query, Response
 
 from tailrace.configuration.reading import normalised, redacted
 from tailrace.server.api import models
-from tailrace.server.api.parts import GetParts, GetSupervisor, Name
-from tailrace.server.errors import ForbiddenError, NotFoundError, RequestError
+from tailrace.server.api.parts import GetParts, GetSupervisor, Name, version_in
+from tailrace.server.errors import ForbiddenError, NotFoundError
 from tailrace.server.supervisor.home import require_name
 from tailrace.server.supervisor.lifecycle import Target
 from tailrace.server.supervisor.supervisor import ConnectorView, Supervisor
@@ -88,7 +88,7 @@ def put_config(
 ) -> models.ConnectorInfo:
     """Make a connector, or give it another configuration, with which it begins again. A secret that is sent as it was
     shown stays what it was."""
-    view, is_made = supervisor.put(require_name(name), normalised(config), _version(if_match))
+    view, is_made = supervisor.put(require_name(name), normalised(config), version_in(if_match, "a configuration"))
     if is_made:
         response.status_code = 201
         return _made(view, response)
@@ -103,7 +103,7 @@ def patch_config(
     """Change some properties; one that is null is removed."""
     given = normalised({key: value for key, value in changes.items() if value is not None})
     removed = [key for key, value in changes.items() if value is None]
-    view = supervisor.patch(name, {**dict.fromkeys(removed), **given}, _version(if_match))
+    view = supervisor.patch(name, {**dict.fromkeys(removed), **given}, version_in(if_match, "a configuration"))
     response.headers["etag"] = _etag(view)
     return models.info_of(view)
 
@@ -217,12 +217,3 @@ def _require_task(view: ConnectorView, task: int) -> None:
 
 def _etag(view: ConnectorView) -> str:
     return f'"{view.version}"'
-
-
-def _version(if_match: str | None) -> int | None:
-    if if_match is None or if_match.strip() == "*":
-        return None
-    text = if_match.strip().strip('"')
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise RequestError("If-Match is not an ETag of a configuration", "send the ETag that GET gave")
-    return int(text)

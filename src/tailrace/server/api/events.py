@@ -21,7 +21,7 @@ from tailrace.connector.events import StreamProgressed, fields_of
 from tailrace.hidden import masked_in
 from tailrace.server.api.parts import LISTENERS_MAX, GetParts, Name, ServerParts
 from tailrace.server.errors import BusyError
-from tailrace.server.supervisor.hub import LifeChanged, Missed, Told
+from tailrace.server.supervisor.hub import EventsMissed, LifeChanged, Told
 
 ALIVE_SECONDS = 15.0
 LOOK_SECONDS = 0.5
@@ -82,7 +82,7 @@ async def _lines(parts: ServerParts, request: Request, names: set[str] | None) -
         quiet = 0.0
         while not parts.closing.is_set() and not await request.is_disconnected():
             for name, told in listener.take():
-                if names is None or name in names or isinstance(told, Missed):
+                if names is None or name in names or isinstance(told, EventsMissed):
                     yield _line(name, told)
                     quiet = 0.0
             try:
@@ -104,7 +104,7 @@ def _line(name: str, told: Told) -> str:
                 "trace": life.trace,
                 "is_removed": life.is_removed,
             }
-        case Missed():
+        case EventsMissed():
             fields = asdict(told)
         case StreamProgressed():
             fields = fields_of(told)

@@ -16,7 +16,7 @@ from tailrace.model.cut import PublishedCut
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
-from tailrace.server.errors import ConflictError, NotFoundError
+from tailrace.server.errors import NotFoundError, RequestConflictError
 from tailrace.server.hints import in_properties
 from tailrace.server.queries.answer import Query as Asked
 from tailrace.server.queries.queries import SQL_CHARACTERS_MAX
@@ -125,7 +125,7 @@ def resync_table(supervisor: GetSupervisor, name: Name, table: Table) -> Respons
     """Copy one table again beside the others, now or when the connector runs again."""
     home, found = _find(supervisor.lake(name), table)
     if home.tables.load()[found].state is TableState.REMOVED:
-        raise ConflictError(f"{found} is left out of this lake", "choose it in table.include.list")
+        raise RequestConflictError(f"{found} is left out of this lake", "choose it in table.include.list")
     send_resync(home.path, found)
     return Response(status_code=202)
 

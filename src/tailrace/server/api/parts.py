@@ -8,6 +8,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Path, Request
 
+from tailrace.server.errors import RequestError
 from tailrace.server.metrics import Metrics
 from tailrace.server.queries.queries import Queries
 from tailrace.server.supervisor.board import Board
@@ -51,3 +52,13 @@ async def _supervisor(request: Request) -> Supervisor:
 GetParts = Annotated[ServerParts, Depends(_parts)]
 GetSupervisor = Annotated[Supervisor, Depends(_supervisor)]
 Name = Annotated[str, Path(description="The connector's name.", min_length=1, max_length=NAME_CHARACTERS_MAX)]
+
+
+def version_in(if_match: str | None, what: str) -> int | None:
+    """The version in an `If-Match` header; None where any will do."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    text = if_match.strip().strip('"')
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise RequestError(f"If-Match is not an ETag of {what}", "send the ETag that GET gave")
+    return int(text)

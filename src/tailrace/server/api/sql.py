@@ -68,14 +68,14 @@ def run_sql(supervisor: GetSupervisor, request: SqlRequest) -> SqlResults | JSON
     results: list[SqlResult] = []
     try:
         for result in execute(request.sql, HostedSources(supervisor)):
-            results.append(_shown(result))
+            results.append(_body(result))
     except TailraceError as error:
         body = _error(error, results)
         return JSONResponse(body.model_dump(exclude_none=True), body.error_code)
     return SqlResults(results=results)
 
 
-def _shown(result: Result) -> SqlResult:
+def _body(result: Result) -> SqlResult:
     if isinstance(result, ResultRows):
         return SqlResult(columns=list(result.columns), rows=[list(row) for row in result.rows])
     return SqlResult(message=result.text, notes=list(result.notes) or None)

@@ -100,17 +100,17 @@ def carry_out(statement: Statement, sources: Sources) -> Result:
 def _create(statement: CreateSources, sources: Sources) -> Result:
     new = new_source(statement)
     if sources.config(new.name) is not None:
-        return _taken(statement, new.name)
+        return _existing(statement, new.name)
     try:
         notes = sources.create(new.name, new.properties)
     except NameTakenError:
-        return _taken(statement, new.name)
+        return _existing(statement, new.name)
     except ConfigurationError as error:
-        raise _explained(error, new.places, statement.place) from None
+        raise _error_at(error, new.places, statement.place) from None
     return ResultMessage(f"created source {name_text(new.name)}", tuple(notes))
 
 
-def _taken(statement: CreateSources, name: str) -> ResultMessage:
+def _existing(statement: CreateSources, name: str) -> ResultMessage:
     if statement.if_not_exists:
         return ResultMessage(f"source {name_text(name)} is there already: nothing was done")
     hint = f"ALTER SOURCE {name_text(name)} ADD TABLE …, or give the new one another name"
@@ -145,7 +145,7 @@ def _alter_from(statement: AlterSource, config: SourceConfig, sources: Sources) 
     try:
         notes = sources.alter(statement.name, changed, config.version)
     except ConfigurationError as error:
-        raise _explained(error, _places(statement), statement.place) from None
+        raise _error_at(error, _places(statement), statement.place) from None
     return ResultMessage(f"altered source {name}", tuple(notes))
 
 
@@ -209,7 +209,7 @@ def _places(statement: AlterSource) -> Places:
     return {option.key: (option.key, option.place) for option in options}
 
 
-def _explained(error: ConfigurationError, places: Places, place: TextPlace) -> SqlError:
+def _error_at(error: ConfigurationError, places: Places, place: TextPlace) -> SqlError:
     """Every problem, each by the word of the statement that it is about, at the place of the first."""
     told = [
         (places[key][0] if key in places else key, problem)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from tailrace.errors import TailraceError
 from tailrace.model.table_state import TableRecord
-from tailrace.server.errors import ConflictError, NotFoundError
+from tailrace.server.errors import NotFoundError, RequestConflictError
 from tailrace.server.hints import in_properties
 from tailrace.server.sql.sources import (
     NameTakenError,
@@ -39,7 +39,7 @@ class HostedSources:
     def create(self, name: str, properties: Mapping[str, str]) -> Sequence[str]:
         try:
             self._supervisor.create(name, properties)
-        except ConflictError:
+        except RequestConflictError:
             # The other conflict is a lake, or something in the database, that another source has.
             if name in self._supervisor.names():
                 raise NameTakenError(f"there is a source named {name}") from None
@@ -50,7 +50,7 @@ class HostedSources:
         with _gone(name):
             try:
                 self._supervisor.put(name, properties, version)
-            except ConflictError:
+            except RequestConflictError:
                 if self._supervisor.view(name).version != version:
                     raise StaleVersionError(f"{name} was changed by another request") from None
                 raise

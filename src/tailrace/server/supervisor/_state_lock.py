@@ -14,7 +14,7 @@ from typing import Protocol
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from tailrace.server.errors import ConflictError
+from tailrace.server.errors import RequestConflictError
 from tailrace.storage.folder_lock import FolderLock, HeldError
 
 WAIT_SECONDS = 2
@@ -46,7 +46,7 @@ class FileLock:
         try:
             self._lock = FolderLock(Path(f"{path}-lock"))
         except HeldError:
-            raise _taken(str(path)) from None
+            raise _in_use(str(path)) from None
 
     def require(self) -> None:
         return
@@ -87,7 +87,7 @@ class PostgresLock:
         except OperationalError as error:
             _end(session)
             if getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
-                raise _taken(self._engine.url.render_as_string(hide_password=True)) from None
+                raise _in_use(self._engine.url.render_as_string(hide_password=True)) from None
             raise
         return session
 
@@ -106,8 +106,8 @@ def _end(session: Connection) -> None:
     session.close()
 
 
-def _taken(place: str) -> ConflictError:
-    return ConflictError(
+def _in_use(place: str) -> RequestConflictError:
+    return RequestConflictError(
         f"another tailrace server works with the state at {place}",
         "stop it, or give this one a state of its own: --state-url",
     )

@@ -40,8 +40,7 @@ class Notes:
     trouble: str | None = None
     copying: tuple[TableProgress, ...] = ()
     errors: Counter[str] = field(default_factory=Counter)
-    """By kind: `transient` and `definite` ends of runs, and `table` errors."""
-    restarts: int = 0
+    """By kind: `transient` ends of runs, after which they are started again, `definite` ends, and `table` errors."""
     transactions: int = 0
     """Published since the server's start."""
     notified: Counter[str] = field(default_factory=Counter)
@@ -102,7 +101,6 @@ class Board:
         match told.life.phase:
             case Phase.WAITING:
                 notes.errors["transient"] += 1
-                notes.restarts += 1
             case Phase.FAILED:
                 notes.errors["definite"] += 1
         notes.is_held = told.life.phase is Phase.HELD

@@ -20,7 +20,7 @@ from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.hidden import masked
 from tailrace.lake.home import LakeHome
-from tailrace.server.errors import ConflictError
+from tailrace.server.errors import RequestConflictError
 from tailrace.server.hints import in_properties
 from tailrace.server.supervisor import lifecycle
 from tailrace.server.supervisor.hub import LifeChanged, Told
@@ -28,9 +28,9 @@ from tailrace.server.supervisor.lifecycle import (
     BACKOFF,
     Action,
     Life,
-    Outcome,
     Phase,
     Progressed,
+    RunEnd,
     RunEnded,
     Target,
 )
@@ -111,7 +111,7 @@ class Hosted:
         """For what may only be done to a stopped connector: no run begins inside. A conflict if it is not stopped."""
         with self._lock:
             if self.life.target is not Target.STOPPED or self.life.phase is not Phase.IDLE:
-                raise ConflictError(
+                raise RequestConflictError(
                     "Connectors must be in the STOPPED state before their offsets can be modified",
                     f"PUT /connectors/{self.name}/stop, then wait for the state STOPPED",
                 )
@@ -164,7 +164,7 @@ class Hosted:
                     if run.is_held:
                         connector.pause()
             connector.wait()
-            ended = RunEnded(Outcome.DONE)
+            ended = RunEnded(RunEnd.DONE)
         except BaseException as error:
             ended = ended_by(error)
             logger.warning("connector ended", extra={"connector": self.name, "reason": ended.trace})
@@ -185,9 +185,9 @@ def ended_by(error: BaseException) -> RunEnded:
     """What an error means for the next run. One that is not ours may be anything: it is tried again, ever later."""
     if isinstance(error, TailraceError):
         trace = error.message if error.hint is None else f"{error.message}\nhint: {in_properties(error.hint)}"
-        return RunEnded(Outcome.DEFINITE if isinstance(error, DefiniteError) else Outcome.TRANSIENT, trace)
+        return RunEnded(RunEnd.DEFINITE if isinstance(error, DefiniteError) else RunEnd.TRANSIENT, trace)
     first_line = masked(str(error) or type(error).__name__).strip().splitlines()[0]
-    return RunEnded(Outcome.TRANSIENT, f"unexpected: {first_line[:300]}")
+    return RunEnded(RunEnd.TRANSIENT, f"unexpected: {first_line[:300]}")
 
 
 def shown_state(life: Life, status: Status | None) -> str:

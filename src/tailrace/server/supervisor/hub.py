@@ -26,13 +26,13 @@ class LifeChanged:
 
 
 @dataclass(frozen=True)
-class Missed:
-    """So many events were not passed on because the listener was too slow."""
+class EventsMissed:
+    """Events that were not passed on because the listener was too slow."""
 
     count: int
 
 
-Told = Event | LifeChanged | Missed
+Told = Event | LifeChanged | EventsMissed
 
 
 class Listener:
@@ -58,7 +58,7 @@ class Listener:
             taken, missed = list(self._waiting), self._missed
             self._waiting.clear()
             self._missed = 0
-        return [("", Missed(missed)), *taken] if missed else taken
+        return [("", EventsMissed(missed)), *taken] if missed else taken
 
 
 class Hub:

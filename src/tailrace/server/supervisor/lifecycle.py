@@ -50,7 +50,7 @@ class Phase(StrEnum):
     """No run: a definite error ended it, and a person has to act. Next: up or idle."""
 
 
-class Outcome(Enum):
+class RunEnd(Enum):
     """How a run ended."""
 
     DONE = "done"
@@ -93,7 +93,7 @@ class Removed:
 class RunEnded:
     """The run has ended, and its error, if there was one, is this."""
 
-    outcome: Outcome
+    outcome: RunEnd
     trace: str | None = None
 
 
@@ -128,7 +128,7 @@ class Life:
 
     @property
     def retry_seconds(self) -> float:
-        """How long to wait after so many failures."""
+        """How long to wait after this many failures."""
         return BACKOFF.seconds(self.failures)
 
 
@@ -182,21 +182,21 @@ def _removed(life: Life) -> Step:
     return (life, ()) if life.phase is Phase.ENDING else (replace(life, phase=Phase.IDLE), ())
 
 
-def _ended(life: Life, outcome: Outcome, trace: str | None) -> Step:
+def _ended(life: Life, outcome: RunEnd, trace: str | None) -> Step:
     if not life.has_run:
         return life, ()
     if life.phase is Phase.ENDING:
         return _settled(life)
     match outcome:
-        case Outcome.TRANSIENT if life.target is Target.RUNNING:
+        case RunEnd.TRANSIENT if life.target is Target.RUNNING:
             waiting = replace(life, phase=Phase.WAITING, failures=life.failures + 1, trace=trace)
             return waiting, (Action.RETRY_LATER,)
-        case Outcome.TRANSIENT:
+        case RunEnd.TRANSIENT:
             # One that is held needs no run; resumed, it gets one.
             return replace(life, phase=Phase.IDLE, trace=None), ()
-        case Outcome.DEFINITE:
+        case RunEnd.DEFINITE:
             return replace(life, phase=Phase.FAILED, trace=trace), ()
-        case Outcome.DONE:
+        case RunEnd.DONE:
             return replace(life, target=Target.STOPPED, phase=Phase.IDLE, trace=None), (Action.STORE_STOPPED,)
 
 

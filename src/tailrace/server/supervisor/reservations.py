@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tailrace.configuration.reading import Configuration
-from tailrace.server.errors import ConflictError
+from tailrace.server.errors import RequestConflictError
 from tailrace.source.kinds import source_of, words_of
 
 
@@ -48,7 +48,7 @@ class Reservations:
         before = self.leave(owner)
         try:
             self._require_free(reservation)
-        except ConflictError:
+        except RequestConflictError:
             if before is not None:
                 self._put(owner, before)
             raise
@@ -78,10 +78,10 @@ class Reservations:
         around = [self._lakes[each] for each in (reservation.lake, *reservation.lake.parents) if each in self._lakes]
         for other in (*around, *self._below.get(reservation.lake, {}).values()):
             message = f"lake.path: connector {other.connector} has its lake in {other.lake}"
-            raise ConflictError(message, "choose another folder")
+            raise RequestConflictError(message, "choose another folder")
         for each in sorted(reservation.reserved & self._reserved.keys()):
             message = f"{reservation.property}: connector {self._reserved[each].connector} has the {each}"
-            raise ConflictError(message, "choose another name")
+            raise RequestConflictError(message, "choose another name")
 
     def _put(self, owner: Hashable, reservation: Reservation) -> None:
         self._taken[owner] = reservation

@@ -44,7 +44,7 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, Ope
 
 from tailrace.configuration.reading import redacted
 from tailrace.errors import DefiniteError, TransientError
-from tailrace.server.errors import ConflictError, NotFoundError
+from tailrace.server.errors import NotFoundError, RequestConflictError
 from tailrace.server.supervisor._state_lock import FileLock, PostgresLock, StateLock
 from tailrace.server.supervisor.lifecycle import Target
 
@@ -171,7 +171,7 @@ class Store:
                     connection.execute(insert(_connectors).values(_fields(added)))
                     connection.execute(insert(_history).values(_noted(name, version, config)))
             except IntegrityError:
-                raise ConflictError(f"Connector {name} already exists") from None
+                raise RequestConflictError(f"Connector {name} already exists") from None
         return added
 
     def set_config(self, was: StoredConnector, config: Mapping[str, str]) -> StoredConnector:
@@ -186,7 +186,7 @@ class Store:
             ).first()
             if row is None:
                 message = f"connector {was.name} was changed by another request"
-                raise ConflictError(message, "read it again, then decide again")
+                raise RequestConflictError(message, "read it again, then decide again")
             connection.execute(insert(_history).values(_noted(was.name, version, config)))
         return _stored(row)
 

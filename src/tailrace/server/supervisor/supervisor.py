@@ -24,7 +24,7 @@ from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession, session
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
-from tailrace.server.errors import BusyError, ConflictError, NotFoundError, RequestError
+from tailrace.server.errors import BusyError, NotFoundError, RequestConflictError, RequestError
 from tailrace.server.supervisor._admission import Admission, ServerRules
 from tailrace.server.supervisor.home import ServerHome, require_name
 from tailrace.server.supervisor.hosted import Hosted, Hosting, shown_state
@@ -145,7 +145,7 @@ class Supervisor:
         """The connector's lake; a conflict as long as it has none."""
         home = self.lake_home(name)
         if home.source() is None:
-            raise ConflictError(f"connector {name} has no lake yet", "it has one once it has reached its source")
+            raise RequestConflictError(f"connector {name} has no lake yet", "it has one once it has reached its source")
         return home
 
     def history(self, name: str) -> list[StoredConfig]:
@@ -153,10 +153,10 @@ class Supervisor:
 
     def create(self, name: str, config: Mapping[str, str], target: Target = Target.RUNNING) -> ConnectorView:
         """A new connector. Nothing is stored if its configuration makes no sense or takes another one's place."""
-        config = _named(require_name(name), config)
+        config = _with_name(require_name(name), config)
         with self._editing:
             if name in self._hosted:
-                raise ConflictError(f"Connector {name} already exists")
+                raise RequestConflictError(f"Connector {name} already exists")
             with self._admission.admitted(name, config):
                 stored = self._store.add(name, config, target)
             self._host(stored)
@@ -169,7 +169,7 @@ class Supervisor:
             if name not in self._hosted and expected is None:
                 return self.create(name, config), True
             stored = self._store.find(name)
-            return self._alter(stored, _named(name, config), expected), False
+            return self._alter(stored, _with_name(name, config), expected), False
 
     def patch(self, name: str, changes: Mapping[str, str | None], expected: int | None = None) -> ConnectorView:
         """The configuration with some properties changed, and those removed that are None."""
@@ -177,7 +177,7 @@ class Supervisor:
             stored = self._store.find(name)
             given = {key: value for key, value in changes.items() if value is not None}
             kept = {key: value for key, value in redacted(stored.config).items() if key not in changes}
-            return self._alter(stored, _named(name, kept | given), expected)
+            return self._alter(stored, _with_name(name, kept | given), expected)
 
     def want(self, name: str, target: Target) -> None:
         """Stored when this returns; done soon after."""
@@ -235,7 +235,7 @@ class Supervisor:
         """One that is not being removed: until that has ended, its name is taken and nothing else is done to it."""
         hosted = self._find(name)
         if name in self._removing:
-            raise ConflictError(f"connector {name} is being removed", "wait until it is gone")
+            raise RequestConflictError(f"connector {name} is being removed", "wait until it is gone")
         return hosted
 
     def _host(self, stored: StoredConnector) -> None:
@@ -257,7 +257,7 @@ class Supervisor:
         """Another configuration, with secrets as they were shown where they stay."""
         if expected is not None and expected != stored.version:
             message = f"connector {stored.name} is at version {stored.version}, not {expected}"
-            raise ConflictError(message, "read it again, then decide again")
+            raise RequestConflictError(message, "read it again, then decide again")
         hosted = self._steady(stored.name)
         require_given_again(shown, stored.config)
         config = unredacted(shown, stored.config)
@@ -279,7 +279,7 @@ def _drop(hosted: Hosted, configuration: Configuration) -> list[str]:
     hosted.want(Target.STOPPED)
     try:
         if not hosted.wait_for_end(END_SECONDS):
-            raise ConflictError(f"connector {hosted.name} has not ended yet", "try it again")
+            raise RequestConflictError(f"connector {hosted.name} has not ended yet", "try it again")
         lake = configuration.settings.lake
         if LakeHome(lake).source() is None:
             return []
@@ -294,7 +294,7 @@ def _view(hosted: Hosted) -> ConnectorView:
     return ConnectorView(stored.name, stored.config, stored.version, hosted.life, hosted.status())
 
 
-def _named(name: str, config: Mapping[str, str]) -> dict[str, str]:
+def _with_name(name: str, config: Mapping[str, str]) -> dict[str, str]:
     """With the name in it, as Kafka Connect has it."""
     given = config.get(NAME, name)
     if given != name:

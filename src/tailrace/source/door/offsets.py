@@ -56,7 +56,7 @@ class Served:
 
 @dataclass(frozen=True)
 class Counted:
-    """So many transactions, or more where not all were counted."""
+    """The number of transactions; there are more where not all were counted."""
 
     transactions: int
     is_all: bool = True

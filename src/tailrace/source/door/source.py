@@ -35,7 +35,7 @@ class Source(Codec, Tables, Stream, Rows, Protocol):
     """One source database. Any thread may call; a call that fails raises a transient or a definite error.
 
     A definite error that concerns one table names it. Columns of a shape have names that differ in more than case
-    (`model.column_names`), and so have those of rows and changes.
+    (`model.rows.column_names`), and so have those of rows and changes.
     """
 
     @property

@@ -129,7 +129,7 @@ class SourceWords(Protocol):
 
     @property
     def default_namespace(self) -> str:
-        """Where a table lies of which only the name is given."""
+        """The namespace of a table that is given by its name alone."""
         ...
 
     @property

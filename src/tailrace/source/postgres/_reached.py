@@ -65,7 +65,7 @@ class ReachedDatabase:
         self._kept = KeptConnection(options.dsn)
         self._idle = IdleConnections(options.dsn, options.connections)
         self._history = FIRST
-        """What positions are of: that of the claim, once there is one."""
+        """The history that positions belong to: the claim's, once there is one."""
 
     def _find(self, conn: psycopg.Connection, tables: Sequence[TableId]) -> list[CatalogTable]:
         with one_state(conn):

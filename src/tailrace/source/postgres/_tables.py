@@ -57,7 +57,7 @@ class PostgresTables(ReachedDatabase):
         }
 
     def mark(self) -> str | None:
-        # Updates of a table of which only inserts are sent show in the server's statistics alone.
+        # Where only inserts of a table are sent, its updates show in the server's statistics alone.
         return None if self._options.append_only else self._kept.ask(catalog_mark)
 
     def examine(self, include: Sequence[str], exclude: Sequence[str]) -> list[Check]:

@@ -16,7 +16,7 @@ from tailrace.connector.copy.growing_table import Unseen
 from tailrace.connector.copy.window_reader import NextRows, TableWindow, WindowReader, WindowSizes
 from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.log.reader import LogReader
-from tailrace.model.key_rows import KeyRows
+from tailrace.model.rows.key import KeyRows
 from tailrace.model.table import TableId
 
 ORDERS, PARTS = TableId("shop", "orders"), TableId("shop", "parts")

@@ -18,8 +18,8 @@ from tailrace.connector.publish.following_table import FollowingTable, Standing
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.lake.stamp import Stamp
 from tailrace.model.backoff import Backoff
-from tailrace.model.key_rows import KeyRows
 from tailrace.model.position import SourcePosition
+from tailrace.model.rows.key import KeyRows
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.door.rows import WindowPoint
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.connector.offsets._assessment import Direction, consequence, reach_faults, wanted_ordinal
+from tailrace.connector.offsets.assessment import Direction, consequence, reach_faults, wanted_ordinal
 from tailrace.model.position import SourcePosition
 from tailrace.source.door.offsets import Counted, Served
 

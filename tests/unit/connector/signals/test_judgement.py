@@ -12,10 +12,10 @@ from tailrace.connector.signals.desk import OpenSignal
 from tailrace.connector.signals.judgement import NamedTables, SignalEnd
 from tailrace.connector.signals.orders import ALL, ExecuteSnapshot, Order, choose
 from tailrace.lake.records.ordered_copies import ALL_PAUSED, OrderedCopies, Snapshots
+from tailrace.model.rows.text_key import TextKey
 from tailrace.model.signal import Signal, SignalRecord, SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import COPYING, TableRecord, TableState
-from tailrace.model.text_key import TextKey
 
 A, B, C = (TableId("shop", name) for name in "abc")
 LIVE = TableRecord(TableState.LIVE, copy=3, relation=7)

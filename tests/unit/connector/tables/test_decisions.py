@@ -8,9 +8,9 @@ import pytest
 
 from tailrace.connector.tables.decisions import Found, asked, became_live, decide, decide_unsent, failed, resynced
 from tailrace.errors import DefiniteError, ResyncError, TextKeyError
+from tailrace.model.rows.text_key import TextKey
 from tailrace.model.table import TableId, TableSchema
 from tailrace.model.table_state import TableRecord, TableState
-from tailrace.model.text_key import TextKey
 from tailrace.source.door.values import Problem, SourceTable
 
 T = TableId("public", "t")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.server.sql.language.parsing import keywords, parse
-from tailrace.server.sql.language.printing import printed, printed_all
+from tailrace.server.sql.language.printing import printed
 from tailrace.server.sql.language.statements import (
     AddTables,
     AlterSource,
@@ -67,6 +69,10 @@ STATEMENTS = st.one_of(
     st.builds(ShowSources, st.none() | TEXTS),
     st.builds(ShowCreateSource, NAMES),
 )
+
+
+def printed_all(statements: Iterable[Statement]) -> str:
+    return "".join(f"{printed(statement)};\n" for statement in statements)
 
 
 @given(st.lists(STATEMENTS, max_size=3))

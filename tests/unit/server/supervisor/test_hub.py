@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailrace.connector.events import TroubleChanged
-from tailrace.server.supervisor.hub import WAITING_MAX, Hub, Missed
+from tailrace.server.supervisor.hub import WAITING_MAX, EventsMissed, Hub
 
 
 def test_a_listener_gets_what_is_told_while_it_listens_in_order() -> None:
@@ -26,6 +26,6 @@ def test_one_that_is_too_slow_loses_the_oldest_and_is_told_how_many() -> None:
         for number in range(WAITING_MAX + 5):
             hub.tell("a", TroubleChanged(str(number)))
         taken = listener.take()
-    assert taken[0] == ("", Missed(5))
+    assert taken[0] == ("", EventsMissed(5))
     assert taken[1] == ("a", TroubleChanged("5"))
     assert len(taken) == WAITING_MAX + 1

@@ -10,12 +10,12 @@ from tailrace.server.supervisor.lifecycle import (
     Action,
     Event,
     Life,
-    Outcome,
     Phase,
     Progressed,
     Removed,
     RestartAsked,
     RetryDue,
+    RunEnd,
     RunEnded,
     Target,
     TargetWanted,
@@ -23,7 +23,7 @@ from tailrace.server.supervisor.lifecycle import (
 )
 
 RUNNING, PAUSED, STOPPED = (TargetWanted(target) for target in Target)
-TRANSIENT, DEFINITE = RunEnded(Outcome.TRANSIENT, "lost"), RunEnded(Outcome.DEFINITE, "wrong password")
+TRANSIENT, DEFINITE = RunEnded(RunEnd.TRANSIENT, "lost"), RunEnded(RunEnd.DEFINITE, "wrong password")
 
 
 class Shell:
@@ -80,7 +80,7 @@ def after(*events: Event, target: Target = Target.STOPPED) -> Shell:
 
 
 events = st.sampled_from(
-    [RUNNING, PAUSED, STOPPED, RestartAsked(), RetryDue(), Progressed(), TRANSIENT, DEFINITE, RunEnded(Outcome.DONE)]
+    [RUNNING, PAUSED, STOPPED, RestartAsked(), RetryDue(), Progressed(), TRANSIENT, DEFINITE, RunEnded(RunEnd.DONE)]
 )
 
 
@@ -107,7 +107,7 @@ def test_whatever_happened_a_connector_that_is_wanted_and_begun_again_runs(
     target: Target, sequence: list[Event]
 ) -> None:
     shell = after(TargetWanted(target), *sequence, RUNNING, RestartAsked(), target=target)
-    shell.hear(RunEnded(Outcome.DONE))
+    shell.hear(RunEnded(RunEnd.DONE))
     if shell.life.phase is Phase.IDLE:
         # The run had ended by itself at that moment.
         shell.hear(RUNNING)
@@ -119,7 +119,7 @@ def test_whatever_happened_a_connector_that_is_wanted_and_begun_again_runs(
 def test_one_that_is_removed_ends_and_never_starts_again(before: list[Event], later: list[Event]) -> None:
     shell = after(RUNNING, *before, Removed())
     starts = shell.starts
-    for event in [RunEnded(Outcome.DONE), RetryDue(), *later, RunEnded(Outcome.DONE)]:
+    for event in [RunEnded(RunEnd.DONE), RetryDue(), *later, RunEnded(RunEnd.DONE)]:
         shell.hear(event)
     assert not shell.runs
     assert shell.starts == starts
@@ -156,10 +156,10 @@ def test_a_failed_one_that_is_stopped_is_stopped_and_starts_when_it_is_resumed()
 def test_a_stop_and_a_resume_before_the_run_has_ended_make_one_run_after_the_other() -> None:
     shell = after(RUNNING, STOPPED, RUNNING)
     assert (shell.life.phase, shell.starts) == (Phase.ENDING, 1)
-    shell.hear(RunEnded(Outcome.DONE))
+    shell.hear(RunEnded(RunEnd.DONE))
     assert (shell.life.phase, shell.starts) == (Phase.UP, 2)
 
 
 def test_one_that_had_nothing_more_to_do_is_stopped_from_then_on() -> None:
-    shell = after(RUNNING, RunEnded(Outcome.DONE))
+    shell = after(RUNNING, RunEnded(RunEnd.DONE))
     assert (shell.life.target, shell.life.phase) == (Target.STOPPED, Phase.IDLE)

@@ -11,7 +11,7 @@ from tests.serving import CLASS
 
 from tailrace.configuration.reading import Configuration, read
 from tailrace.errors import DefiniteError
-from tailrace.server.errors import ConflictError
+from tailrace.server.errors import RequestConflictError
 from tailrace.server.supervisor.reservations import Reservation, Reservations
 
 
@@ -42,9 +42,9 @@ def take_both(first: Configuration, second: Configuration) -> None:
 )
 def test_one_slot_of_one_server_is_known_in_every_spelling(tmp_path: Path, one: str, other: str) -> None:
     found, known = configured(tmp_path / "a", one), configured(tmp_path / "b", other)
-    with pytest.raises(ConflictError, match=r"slot\.name: connector first has the slot one_slot at "):
+    with pytest.raises(RequestConflictError, match=r"slot\.name: connector first has the slot one_slot at "):
         take_both(known, found)
-    with pytest.raises(ConflictError):
+    with pytest.raises(RequestConflictError):
         take_both(found, known)
 
 
@@ -92,7 +92,7 @@ def test_a_place_is_free_exactly_when_no_one_else_has_a_part_of_it(
             reservations.take(owner, Reservation(owner, *wanted, "slot.name"))
             model[owner] = wanted
         else:
-            with pytest.raises(ConflictError):
+            with pytest.raises(RequestConflictError):
                 reservations.take(owner, Reservation(owner, *wanted, "slot.name"))
 
 

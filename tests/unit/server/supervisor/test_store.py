@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.errors import DefiniteError, TransientError
-from tailrace.server.errors import ConflictError, NotFoundError
+from tailrace.server.errors import NotFoundError, RequestConflictError
 from tailrace.server.supervisor.lifecycle import Target
 from tailrace.server.supervisor.store import Store
 
@@ -39,14 +39,14 @@ def test_only_its_owner_may_read_the_file(store: Store, tmp_path: Path) -> None:
 
 def test_a_name_is_taken_once(store: Store) -> None:
     store.add("a", {}, Target.RUNNING)
-    with pytest.raises(ConflictError, match="Connector a already exists"):
+    with pytest.raises(RequestConflictError, match="Connector a already exists"):
         store.add("a", {}, Target.RUNNING)
 
 
 def test_of_two_edits_of_the_same_version_the_second_is_refused_and_leaves_nothing(store: Store) -> None:
     read = store.add("a", {"readers.max": "1"}, Target.RUNNING)
     store.set_config(read, {"readers.max": "2"})
-    with pytest.raises(ConflictError):
+    with pytest.raises(RequestConflictError):
         store.set_config(read, {"readers.max": "3"})
     assert store.find("a").config == {"readers.max": "2"}
     assert [each.config for each in store.history("a")] == [{"readers.max": "1"}, {"readers.max": "2"}]
@@ -93,7 +93,7 @@ def test_many_editors_at_once_lose_no_edit_that_was_not_refused(store: Store) ->
             was = store.find("a")
             try:
                 store.set_config(was, {"n": str(int(was.config["n"]) + 1)})
-            except ConflictError:
+            except RequestConflictError:
                 refused.release()
 
     threads = [threading.Thread(target=edit) for _ in range(4)]
@@ -113,7 +113,7 @@ def test_versions_grow_across_a_deletion_so_that_an_old_edit_never_fits(store: S
     with pytest.raises(NotFoundError, match="Connector a not found"):
         store.find("a")
     assert store.add("a", {"readers.max": "2"}, Target.RUNNING).version > old.version
-    with pytest.raises(ConflictError):
+    with pytest.raises(RequestConflictError):
         store.set_config(old, {})
     # Of what is gone the secrets are, too.
     assert [each.config for each in store.history("a")] == [None, None, {"readers.max": "2"}]

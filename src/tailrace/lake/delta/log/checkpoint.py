@@ -26,7 +26,7 @@ from tailrace.lake.delta.rows.deletion_vectors import files_of
 
 COMMITS_MIN = 32
 COMMITS_MAX = 128
-"""So many commits a reader may have to play back."""
+"""How many commits a reader may have to play back."""
 
 Action = Mapping[str, Any]
 

@@ -103,7 +103,7 @@ def _start(log: CommitLog, newest: int) -> Contents | None:
 
 
 def _whole_checkpoints(log: CommitLog) -> dict[int, list[str]]:
-    """The files of each checkpoint of which all are there."""
+    """The files of each complete checkpoint."""
     parts: dict[int, list[str]] = {}
     totals: dict[int, int] = {}
     for name in log.names():

@@ -26,7 +26,7 @@ THREADS = 8
 
 
 def recover(log: CommitLog, trusted: int | None, aside: Path) -> list[int]:
-    """Move what is not whole into a new folder in `aside`. Returns the versions of which something was moved.
+    """Move what is not whole into a new folder in `aside`. Returns the versions that lost a file to it.
 
     `trusted` is a version that was made durable: it and those before are looked at only as far as that costs little.
     """

@@ -140,11 +140,11 @@ def _dead(
         if name not in live and went <= limit:
             candidates.add(name)
     for version in past if candidates else ():
-        candidates -= _named(log, version)
+        candidates -= _files_at(log, version)
     yield from candidates
 
 
-def _named(log: CommitLog, version: int) -> set[str]:
+def _files_at(log: CommitLog, version: int) -> set[str]:
     """The files of an old version. Only the columns that say so are read."""
     name = log.checkpoint_file(version)
     if log.table.look(name) is None:

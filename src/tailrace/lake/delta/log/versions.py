@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailrace.errors import DefiniteError
-from tailrace.lake.delta.file_names import name_of
+from tailrace.lake.delta.file_names import name_of, with_checksums
 from tailrace.lake.delta.rows.deletion_vectors import Vector, vector_of
 from tailrace.lake.stamp import Stamp
 from tailrace.storage.door import Storage
@@ -81,6 +81,22 @@ class CommitLog:
             number += 1
         self._last_seen = number
         return number if number >= 0 else None
+
+    def make_durable(self, since: int | None) -> None:
+        """Returns when every version after `since` (None: all) survives a power cut.
+
+        Nothing syncs files while they are written: after a power cut the newest commit may be missing, empty or full of
+        zeros, and so may the files it names.
+        """
+        if not self.table.loses_unsynced:
+            return
+        first = 0 if since is None else since + 1
+        files = {name for name in self.names() if (number := number_of(name)) is None or number >= first}
+        for version in self.versions():
+            if version >= first:
+                files.update(with_checksums(self.read(version).new_files))
+        # The table's own folder, and its namespace's, may be as new as the table.
+        self.table.sync(files, is_new=since is None)
 
     def mark(self, version: int) -> str | None:
         """A text that a version keeps while it is the newest, is not written again, and no file of the table comes or
@@ -150,18 +166,18 @@ class CommitLog:
         """FileNotFoundError when there is no commit file; a definite error when it is damaged."""
         with self._lines(version) as lines:
             actions = [json.loads(line) for line in lines]
-            removed = frozenset(self._named(action["remove"]["path"]) for action in actions if "remove" in action)
+            removed = frozenset(self._name_of(action["remove"]["path"]) for action in actions if "remove" in action)
             added = (self.rows_file(action["add"], removed) for action in actions if "add" in action)
-            others = (self._named(action["cdc"]["path"]) for action in actions if "cdc" in action)
+            others = (self._name_of(action["cdc"]["path"]) for action in actions if "cdc" in action)
             stamp = Stamp.from_json(_info_in(lines).get("userMetadata"))
             return CommitChanges(stamp, tuple(added), removed, tuple(others))
 
     def rows_file(self, add: Mapping[str, Any], removed: frozenset[str] = frozenset()) -> RowsFile:
         """What an `add` action names; `removed` is what the same commit removes."""
-        name = self._named(add["path"])
+        name = self._name_of(add["path"])
         return RowsFile(name, int(add["size"]), name not in removed, vector_of(self.table, add))
 
-    def _named(self, text: str) -> str:
+    def _name_of(self, text: str) -> str:
         return name_of(self.table, text)
 
     @contextmanager

@@ -1,8 +1,8 @@
 """One part of a version of a table without a key: counts of rows made into new rows and positions of old ones.
 
-    locate   where the rows lie of which there are fewer now; any of several equal ones will do
+    locate   the rows that there are fewer of now; any of several equal ones will do
     prove    there are as many as went: else the lake is not the base that the counts were made for
-    write    the rows of which there are more, each as often as its count says
+    write    the rows that there are more of, each as often as its count says
 
 Runs in this process or on an executor.
 """
@@ -19,7 +19,7 @@ from tailrace.lake.delta.rows.locator import Locator, Places
 from tailrace.lake.delta.rows.part import Action, Part, RowsWriter, drifted, gone_at
 from tailrace.model.change import COUNT
 from tailrace.model.exact import exact_of, with_exact
-from tailrace.model.row import repeated
+from tailrace.model.rows.row import repeated
 from tailrace.model.table import TableSchema
 
 
@@ -44,7 +44,7 @@ class CountsWriter:
         return replace(self.rows(new), gone=gone)
 
     def _gone(self, rows: pa.Table, wanted: np.ndarray) -> dict[str, bytes]:
-        """So many positions of each row."""
+        """As many positions of each row as are wanted."""
         if not rows.num_rows:
             return {}
         files = self.files or ()

@@ -31,7 +31,7 @@ from tailrace.lake.delta.rows._damage import damaged
 from tailrace.lake.delta.rows.deletion_vectors import positions_in, read_vector
 from tailrace.lake.delta.rows.row_files import SIZES, read_batches, read_columns
 from tailrace.lake.key_index import KeyIndex, identity_of
-from tailrace.model.codes import KeyCodes, key_codes
+from tailrace.model.rows.codes import KeyCodes, key_codes
 from tailrace.storage.door import Storage
 
 INDEX_FOLDER = "_tailrace_keys"
@@ -159,7 +159,7 @@ class Locator:
     def _load(self, add: Action) -> KeyIndex:
         name = name_of(self._table, add["path"])
         if json.loads(add["stats"])["numRecords"] < self._saved_rows_min:
-            return self._made(name)
+            return self._make_index(name)
         found = self._table.look(name)
         if found is None:
             raise damaged(name, "is gone")
@@ -167,7 +167,7 @@ class Locator:
         saved = self._table.cache / INDEX_FOLDER / f"{last_part(name)}.{self._key_name()}"
         index = self._saved(saved, rows_file)
         if index is None:
-            index = self._made(name)
+            index = self._make_index(name)
             with suppress(OSError):
                 index.save(saved, rows_file)
                 failpoint("delta.index")
@@ -184,7 +184,7 @@ class Locator:
             _REMEMBERED.note_checked(path, identity)
         return index
 
-    def _made(self, name: str) -> KeyIndex:
+    def _make_index(self, name: str) -> KeyIndex:
         if not self.whole_rows:
             return KeyIndex.of(read_columns(self._table, name, self._key))
         # All columns of a file at once would be too much.

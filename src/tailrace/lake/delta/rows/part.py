@@ -72,11 +72,11 @@ class RowsWriter:
         added = write_rows(self.table, plain(), self.fields, self.sizes)
         if not odd:
             return Part((added,) if added else ())
-        rest = (self._named(batch) for batch in itertools.chain(odd, coming))
+        rest = (self._with_lake_names(batch) for batch in itertools.chain(odd, coming))
         also = write_rows(self.table, rest, (*self.fields, self.exact), self.sizes)
         return Part(tuple(each for each in (added, also) if each), has_exact=True)
 
-    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_lake_names(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.rename_columns([self.exact.name if name == EXACT else name for name in batch.schema.names])
 
 
@@ -177,7 +177,7 @@ class StatesWriter:
 
 
 def drifted(schema: TableSchema, rows: pa.Table, wrong: Mapping[str, np.ndarray]) -> ResyncError:
-    """The lake is not what the states were made for; says of which rows what is wrong."""
+    """The lake is not what the states were made for; names the rows and what is wrong with each."""
     names = list(schema.key or schema.names)
     found = []
     for what, chosen in wrong.items():

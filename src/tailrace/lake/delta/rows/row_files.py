@@ -19,15 +19,15 @@ import pyarrow.parquet as pq
 from tailrace.lake.delta.json_text import text_of
 from tailrace.lake.delta.metadata import Field
 from tailrace.lake.delta.rows._damage import noticed
-from tailrace.model.lake_types import arrow_type
-from tailrace.model.nested import is_nested
+from tailrace.model.rows.lake_types import arrow_type
+from tailrace.model.rows.nested import is_nested
 from tailrace.storage.door import Storage
 
 SAMPLE_ROWS = 1000
 REPEATED_MIN = 10
 """So often must values of a column be there on average for it to get a dictionary."""
 STATISTICS_COLUMNS_MAX = 32
-"""Delta's own choice: so many columns have statistics for skipping files."""
+"""How many columns have statistics for skipping files: Delta's own choice."""
 _TEXT_LETTERS_MAX = 32
 _LAST_LETTER = "\U0010ffff"
 _EPOCH = datetime.datetime(1970, 1, 1)

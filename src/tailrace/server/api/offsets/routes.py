@@ -27,9 +27,9 @@ from tailrace.server.api.offsets.models import (
     OffsetsInfo,
     TakeoverInfo,
 )
-from tailrace.server.api.parts import GetSupervisor, Name
+from tailrace.server.api.parts import GetSupervisor, Name, version_in
 from tailrace.server.api.who import Who
-from tailrace.server.errors import ConflictError, RequestError
+from tailrace.server.errors import RequestConflictError, RequestError
 from tailrace.server.supervisor.supervisor import Supervisor
 from tailrace.source.door.source import Source
 from tailrace.source.kinds import source_of, words_of
@@ -84,14 +84,14 @@ def alter_offsets(
     what would be skipped is copied again."""
     if dry_run:
         found = supervisor.configuration(name)
-        with supervisor.asking_source(), _explained():
+        with supervisor.asking_source(), _answering_faults():
             return AssessmentInfo.of(
                 editor.assess(supervisor.lake(name).path, body, _source(supervisor, name), found.server)
             )
     with supervisor.asking_source(), _stopped(supervisor, name) as server:
         lake = supervisor.lake(name).path
-        edit = editor.apply(lake, body, who, _source(supervisor, name), server, _version(if_match))
-    return _told("altered", edit)
+        edit = editor.apply(lake, body, who, _source(supervisor, name), server, version_in(if_match, "offsets"))
+    return _message("altered", edit)
 
 
 @router.delete("")
@@ -103,8 +103,8 @@ def reset_offsets(
         found = supervisor.configuration(name)
         return AssessmentInfo.of(editor.assess_reset(supervisor.lake(name).path, found.server))
     with _stopped(supervisor, name) as server:
-        edit = editor.reset(supervisor.lake(name).path, who, server, _version(if_match))
-    return _told("reset", edit)
+        edit = editor.reset(supervisor.lake(name).path, who, server, version_in(if_match, "offsets"))
+    return _message("reset", edit)
 
 
 @router.get("/history")
@@ -124,8 +124,8 @@ def undo_offsets(
         found = supervisor.configuration(name)
         return EditInfo.of(editor.planned_undo(supervisor.lake(name).path, who, found.server))
     with _stopped(supervisor, name) as server:
-        edit = editor.undo(supervisor.lake(name).path, who, server, _version(if_match))
-    return _told("taken back", edit)
+        edit = editor.undo(supervisor.lake(name).path, who, server, version_in(if_match, "offsets"))
+    return _message("taken back", edit)
 
 
 @router.post("/import", openapi_extra=STORED_FORMS)
@@ -140,13 +140,13 @@ def import_offsets(
     """Take over from a Debezium connector that has been stopped: what it has at the source, which the configuration
     names, from exactly where it was. Rows that the lake lacks come by windows."""
     lake = supervisor.lake_home(name).path
-    with supervisor.asking_source(), _explained():
+    with supervisor.asking_source(), _answering_faults():
         source = _others_source(supervisor, name)
         if dry_run:
             return TakeoverInfo.of(takeover.plan(lake, stored, source))
     with supervisor.asking_source(), _stopped(supervisor, name):
-        edit = takeover.take_over(lake, stored, source, who, version=_version(if_match))
-    return _told("imported", edit)
+        edit = takeover.take_over(lake, stored, source, who, version=version_in(if_match, "offsets"))
+    return _message("imported", edit)
 
 
 @router.get("/schema")
@@ -159,18 +159,18 @@ def get_offsets_schema(supervisor: GetSupervisor, name: Name) -> dict[str, Any]:
 def _stopped(supervisor: Supervisor, name: str) -> Iterator[str]:
     """The name that the connector's partition has; it stays stopped inside."""
     found = supervisor.configuration(name)
-    with supervisor.kept_stopped(name), _explained():
+    with supervisor.kept_stopped(name), _answering_faults():
         yield found.server
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _answering_faults() -> Iterator[None]:
     try:
         yield
     except OffsetFaultsError as error:
         raise invalid(error) from None
-    except (editor.RunningError, editor.ConflictError) as error:
-        raise ConflictError(error.message, error.hint) from None
+    except (editor.RunningError, editor.EditConflictError) as error:
+        raise RequestConflictError(error.message, error.hint) from None
 
 
 def _source(supervisor: Supervisor, name: str) -> Source:
@@ -189,17 +189,8 @@ def _others_source(supervisor: Supervisor, name: str) -> Source:
     return source_of(found.dsn, **takeover.source_arguments(found.settings.lake, found.kind, found.source_options))
 
 
-def _told(what: str, edit: OffsetEdit) -> Message:
+def _message(what: str, edit: OffsetEdit) -> Message:
     waits = "the next start takes it up" if edit.state is EditState.WAITING else "it is done"
     return Message(
         message=f"The offsets of this connector have been {what} (edit {edit.version}): {edit.says}; {waits}"
     )
-
-
-def _version(if_match: str | None) -> int | None:
-    if if_match is None or if_match.strip() == "*":
-        return None
-    text = if_match.strip().strip('"')
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise RequestError("If-Match is not an ETag of offsets", "send the ETag that GET gave")
-    return int(text)

@@ -42,7 +42,7 @@ _REFERENCE = re.compile(r"\$\{(env|file):[^{}]+\}")
 
 @dataclass(frozen=True)
 class _SingleClause:
-    """A clause of which a statement has at most one: `NAMESPACE`, `TABLES`, `WITH`."""
+    """A clause that a statement has at most once: `NAMESPACE`, `TABLES`, `WITH`."""
 
     word: str
     value: Any

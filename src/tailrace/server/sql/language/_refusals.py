@@ -22,7 +22,7 @@ class _RefusedWord:
 
     words: tuple[str, ...]
     where: tuple[str, ...]
-    """Terminals of which the grammar accepts one there, or `_KIND` for what stands after FROM."""
+    """The grammar accepts one of these terminals there; `_KIND` stands for what follows FROM."""
     reason: str
     hint: str
 

@@ -61,7 +61,7 @@ def parse(text: str) -> list[Statement]:
             )
         return statements
     except UnexpectedInput as error:
-        raise _explained(text, error).in_text(text) from None
+        raise _error_of(text, error).in_text(text) from None
     except SqlError as error:
         raise error.in_text(text) from None
 
@@ -95,7 +95,7 @@ def keywords() -> frozenset[str]:
 _OPEN = "is not closed"
 
 
-def _explained(text: str, error: UnexpectedInput) -> SqlError:
+def _error_of(text: str, error: UnexpectedInput) -> SqlError:
     if isinstance(error, UnexpectedCharacters):
         offset = error.pos_in_stream or 0
         return SqlError(_place(text, offset), _character(text, offset))
@@ -109,7 +109,7 @@ def _explained(text: str, error: UnexpectedInput) -> SqlError:
     if refused is not None:
         return SqlError(place, *refused)
     expected = _expected(accepted)
-    return SqlError(place, f"expected {' or '.join(expected)}, found {_found(text, token)}", expected=expected)
+    return SqlError(place, f"expected {' or '.join(expected)}, found {_describe(text, token)}", expected=expected)
 
 
 def _character(text: str, offset: int) -> str:
@@ -143,7 +143,7 @@ def _expected(accepted: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(said, key=lambda each: (each == "the end", not each[0].isalpha(), each.islower(), each)))
 
 
-def _found(text: str, token: Token) -> str:
+def _describe(text: str, token: Token) -> str:
     if token.type == _END:
         return "the end"
     if token.type in ("TEXT", "ESCAPED_TEXT"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tailrace.server.sql.language.parsing import keywords
 from tailrace.server.sql.language.statements import (
@@ -43,10 +43,6 @@ def printed(statement: Statement) -> str:
             return "SHOW SOURCES" + ("" if like is None else f" LIKE {text(like)}")
         case ShowCreateSource(name):
             return f"SHOW CREATE SOURCE {name_text(name)}"
-
-
-def printed_all(statements: Iterable[Statement]) -> str:
-    return "".join(f"{printed(statement)};\n" for statement in statements)
 
 
 def name_text(name: str) -> str:

@@ -44,13 +44,13 @@ class SqlError(DefiniteError):
 def _excerpt(text: str, place: TextPlace) -> str:
     """The line and a caret below. Of a long line, the part around the place."""
     lines = masked(text).split("\n")
-    line = "".join(_shown(character) for character in lines[min(place.line, len(lines)) - 1])
+    line = "".join(_printable(character) for character in lines[min(place.line, len(lines)) - 1])
     start = 0 if len(line) <= EXCERPT_COLUMNS_MAX else max(0, place.column - 1 - EXCERPT_COLUMNS_MAX * 2 // 3)
     part = line[start : start + EXCERPT_COLUMNS_MAX].rstrip()
     return f"{part}\n{' ' * (place.column - 1 - start)}^"
 
 
-def _shown(character: str) -> str:
+def _printable(character: str) -> str:
     """One column for each character, whatever it would do to a terminal."""
     if character in "\t\r":
         return " "

@@ -37,9 +37,9 @@ class Publication:
 
     name: str
     tables: frozenset[TableId]
-    """Those of which it sends every change of every row and column."""
+    """It sends every change of every row and column of these."""
     partial: frozenset[TableId]
-    """Those of which it sends only some rows or columns; no fault where a person made it so."""
+    """It sends only some rows or columns of these; no fault where a person made it so."""
     via_root: bool
     """Changes of partitions are sent as changes of their table."""
     has_generated: bool

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from tailrace.model.column_names import distinct
+from tailrace.model.rows.column_names import distinct
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.postgres.catalog._type_choices import TEXT, chosen_type
 from tailrace.source.postgres.catalog.patterns import TABLE_KINDS, Candidate, choose, obstacle

@@ -18,7 +18,7 @@ _NUMERIC = 1700
 _TEXTS = frozenset({25, 1043})
 """Oids: `text` and `varchar`, which print alike."""
 _XIDS = 1 << 32
-"""After so many transactions their numbers begin again, as far as the stream and catalog rows have them."""
+"""After this many transactions their numbers begin again, as the stream and catalog rows have them."""
 UNCLEAR = "its columns changed in a way that the catalog no longer shows"
 
 

@@ -37,7 +37,7 @@ _TAB, _LINE_END = b"\t\n"
 _LENGTH_MIN = 4
 """A length counts itself."""
 _DIGITS_MAX = 19
-"""A number of so many fits 64 bits."""
+"""A number of this many digits fits 64 bits."""
 _NOT_UNDERSTOOD = -1
 
 _ONES = np.uint64(0x0101010101010101)

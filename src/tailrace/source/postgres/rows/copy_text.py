@@ -19,7 +19,7 @@ import pyarrow as pa
 from tailrace.errors import DefiniteError
 from tailrace.model.change import row_schema
 from tailrace.model.exact import with_exact
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.postgres.rows import copy_kernel as kernel
 from tailrace.source.postgres.rows.copy_out import Portion

@@ -33,7 +33,7 @@ QUERIES = load("rows/key_ranges.sql")
 SCAN_ROWS_MAX = 1_000_000
 """A table with more rows is not read by columns that no index has in order: every window would read all of it."""
 STEPS_MAX = 16
-"""So many chunks are found one by one; more of them by numbering all rows."""
+"""Up to this many chunks are found one by one; more of them by numbering all rows."""
 _COMMA = sql.SQL(", ")
 
 
@@ -263,7 +263,7 @@ def _placed(conn: psycopg.Connection, order: KeyOrder, query: sql.Composed) -> C
 def place(
     order: KeyOrder, between: tuple[Cursor | None, Cursor | None], direction: str, offset: int = 0
 ) -> sql.Composed:
-    """A query for where the row stands that comes after so many of a range."""
+    """A query for the key of the row that comes after this many rows of a range."""
     parts = {"rows": order.between(*between), "places": _places(order, direction), "offset": sql.Literal(offset)}
     return _query("place", order, parts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 HISTORY_BITS = 56
-"""A server that writes 1 GB a second needs two years for so many bytes."""
+"""A server that writes 1 GB a second needs two years for this many bytes."""
 HISTORIES_MAX = 127
 _TEXT = re.compile(r"(?:([0-9]{1,3}):)?([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 

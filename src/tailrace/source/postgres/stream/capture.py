@@ -41,7 +41,7 @@ from tailrace.source.postgres.stream.encoding.unsent_transaction import (
     shortened,
     take_values_as_they_are,
 )
-from tailrace.source.postgres.stream.gap import append_gap
+from tailrace.source.postgres.stream.gap import append_gap, is_after_gap
 from tailrace.source.postgres.stream.inbox import Inbox
 from tailrace.source.postgres.stream.protocol import DEFAULTS, StreamOptions, plugin_options
 from tailrace.source.postgres.stream.receiver import Receiver, Silence
@@ -80,7 +80,7 @@ class SlotStream:
     """Why the server cannot send the next transaction. It is stepped over, and no other is taken."""
 
 
-class TooLargeError(TransientError):
+class LogFullError(TransientError):
     """The log has no room left for an open transaction and all that follows it, so its commit would never be read."""
 
 
@@ -103,7 +103,7 @@ def run(stream: SlotStream, writer: LogWriter, control: CaptureControl) -> None:
                 options = replace(stream.options, is_streaming=False)
             else:
                 unsent = error.message
-        except TooLargeError as error:
+        except LogFullError as error:
             # The server keeps open transactions on its own disk until they commit. Asked for again with the next.
             control.report(error.message)
             options = replace(stream.options, is_streaming=False)
@@ -128,7 +128,9 @@ def _stream(stream: SlotStream, writer: LogWriter, control: CaptureControl, hold
         if not _flush(writer, control):
             return
         failpoint("capture.abandoned")
-        if _is_after_gap(stream, writer) and (confirmed := confirmed_lsn(catalog_conn, stream.slot)):
+        if is_after_gap(stream.history, stream.skip_to, writer.head.ordinal) and (
+            confirmed := confirmed_lsn(catalog_conn, stream.slot)
+        ):
             append_gap(writer, catalog_conn, stream.history, max(confirmed, stream.history.lsn(stream.skip_to)))
             if not _flush(writer, control):
                 return
@@ -169,12 +171,6 @@ def _stream(stream: SlotStream, writer: LogWriter, control: CaptureControl, hold
                 writer.retain(control.keep_seconds)
         finally:
             receiver.stop()
-
-
-def _is_after_gap(stream: SlotStream, writer: LogWriter) -> bool:
-    """Whether nothing has been logged yet of what follows a gap, or what a person has skipped."""
-    end = writer.head.ordinal
-    return end > 0 and (end == stream.history.gap_from or end < stream.skip_to)
 
 
 def _beginning(stream: SlotStream, writer: LogWriter) -> Lsn:
@@ -254,7 +250,7 @@ def _flush(writer: LogWriter, control: CaptureControl, encoder: StreamEncoder | 
         except LogBlockedError as error:
             waited = True
             if isinstance(error, LogHeldError) and encoder is not None and encoder.has_open_streams:
-                raise TooLargeError(f"{error.message}; open transactions wait at the server") from None
+                raise LogFullError(f"{error.message}; open transactions wait at the server") from None
             control.report(f"{error.message}; waiting for room")
             control.stopping.wait(1.0)
             writer.retain(0.0)

@@ -27,6 +27,11 @@ from tailrace.source.postgres.server.history import GAP_DETAIL, History
 from tailrace.source.postgres.server.lsn import Lsn
 
 
+def is_after_gap(history: History, skip_to: int, end: int) -> bool:
+    """Whether nothing has been logged yet of what follows a gap, or of what a person skipped; the log ends here."""
+    return end > 0 and (end == history.gap_from or end < skip_to)
+
+
 def append_gap(writer: LogWriter, conn: psycopg.Connection, history: History, begin: Lsn) -> None:
     """Tell of the gap between the log's end and where the server begins to send. The caller flushes."""
     ordinal = max(history.ordinal(begin - 1), writer.head.ordinal + 1)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.errors import DefiniteError
-from tailrace.model.lake_types import arrow_type, element_type, is_limited
+from tailrace.model.rows.lake_types import arrow_type, element_type, is_limited
 from tailrace.source.postgres.values._arrays import parse
 
 _BAD_DIGIT: Final = 255
@@ -83,7 +83,7 @@ def _plain(text: Any, lake: str) -> Any:
 
 
 def _limited(text: Any, lake: str, reason: str) -> tuple[Any, Any]:
-    """Values of which some do not fit."""
+    """Some values do not fit."""
     family = lake.partition("(")[0]
     fits = pc.match_substring_regex(text, f"^({_FORMS[family]})$")
     odd = pc.if_else(fits, None, text)

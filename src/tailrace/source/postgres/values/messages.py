@@ -18,21 +18,12 @@ from tailrace.source.postgres.server.lsn import Lsn
 POSTGRES_EPOCH_US = 946_684_800_000_000
 """2000-01-01 UTC, where Postgres starts counting, in Unix microseconds."""
 
-_BEGIN = struct.Struct(">xQqI")
 _COMMIT = struct.Struct(">xBQQq")
 _STREAM_START = struct.Struct(">xIB")
 _STREAM_COMMIT = struct.Struct(">xIBQQq")
 _STREAM_ABORT = struct.Struct(">xII")
 _STREAM_ABORT_TIMED = struct.Struct(">xIIQq")
 _XID = struct.Struct(">xI")
-
-
-class Begin(NamedTuple):
-    final_lsn: Lsn
-    """Where the transaction's commit record lies."""
-    time_us: int
-    """The commit time: microseconds since 1970-01-01 UTC."""
-    xid: int
 
 
 class StreamStart(NamedTuple):
@@ -92,7 +83,7 @@ class Relation:
     part_of: int = 0
     """The table under whose number its changes are sent, where the stream has shown that; else 0."""
     filled_by: int = 0
-    """Of such a one: the transaction whose change that is; 0 if the log has that transaction already."""
+    """Of a part: the transaction whose change that is; 0 if the log has that transaction already."""
     committed_by: int = 0
     """The transaction that announced it, if that has committed; else 0."""
 
@@ -102,11 +93,6 @@ class Truncate:
     relations: tuple[int, ...]
     cascade: bool
     restart: bool
-
-
-def parse_begin(payload: bytes) -> Begin:
-    final_lsn, time, xid = _unpack(_BEGIN, payload, "B")
-    return Begin(Lsn(final_lsn), time + POSTGRES_EPOCH_US, xid)
 
 
 def parse_commit(payload: bytes) -> Commit:
@@ -187,7 +173,7 @@ def parse_truncate(payload: bytes) -> Truncate:
 
 
 def check_origin(payload: bytes) -> None:
-    """A definite error unless it names an origin, of which nothing is kept."""
+    """A definite error unless it names an origin. Nothing of it is kept."""
     reader = _Reader(payload, "O")
     reader.take(">Q")
     reader.last_text()

@@ -22,7 +22,7 @@ from tailrace.errors import DefiniteError, ResyncError, TextKeyError
 from tailrace.model.change import BEFORE, COMMIT_TS, METADATA, change_schema
 from tailrace.model.exact import EXACT, EXACT_BEFORE, maps_of, with_exact
 from tailrace.model.kind import Kind
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
 from tailrace.source.postgres.server.lsn import Lsn
 from tailrace.source.postgres.values import casts as values

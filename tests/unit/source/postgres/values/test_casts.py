@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.errors import DefiniteError
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.rows.lake_types import arrow_type
 from tailrace.source.postgres.values.casts import cast as cast_with_texts
 
 UTC = datetime.UTC

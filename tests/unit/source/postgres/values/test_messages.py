@@ -10,14 +10,12 @@ import pytest
 from tailrace.errors import DefiniteError
 from tailrace.source.postgres.values.messages import (
     RelationColumn,
-    parse_begin,
     parse_commit,
     parse_relation,
     parse_truncate,
 )
 
 POSTGRES_EPOCH_US = 946_684_800_000_000
-BEGIN = b"B" + struct.pack(">QqI", 0x16_B374D848, 1_000_000, 733)
 COMMIT = b"C" + struct.pack(">BQQq", 0, 100, 150, -1)
 RELATION = (
     b"R"
@@ -31,9 +29,7 @@ RELATION = (
 TRUNCATE = b"T" + struct.pack(">IB2I", 2, 3, 16400, 16500)
 
 
-def test_begin_and_commit_count_time_from_1970() -> None:
-    begin = parse_begin(BEGIN)
-    assert (str(begin.final_lsn), begin.time_us, begin.xid) == ("16/B374D848", POSTGRES_EPOCH_US + 1_000_000, 733)
+def test_a_commit_counts_time_from_1970() -> None:
     commit = parse_commit(COMMIT)
     assert (commit.position.ordinal, commit.end_ordinal, commit.position.time_us) == (100, 150, POSTGRES_EPOCH_US - 1)
 
@@ -56,7 +52,7 @@ def test_one_truncate_names_several_relations() -> None:
 
 @pytest.mark.parametrize(
     ("parse", "payload"),
-    [(parse_begin, BEGIN), (parse_commit, COMMIT), (parse_relation, RELATION), (parse_truncate, TRUNCATE)],
+    [(parse_commit, COMMIT), (parse_relation, RELATION), (parse_truncate, TRUNCATE)],
 )
 def test_a_message_cut_short_or_too_long_is_refused(parse: Callable[[bytes], object], payload: bytes) -> None:
     for damaged in [payload[:length] for length in range(len(payload))] + [payload + b"\0"]:

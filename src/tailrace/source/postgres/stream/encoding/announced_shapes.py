@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import psycopg
 
-from tailrace.model.column_names import distinct
+from tailrace.model.rows.column_names import distinct
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres.catalog.definition import Definition
 from tailrace.source.postgres.catalog.definition_reader import dated_state, read_columns, read_made
@@ -109,13 +109,6 @@ def _made_by(conn: psycopg.Connection, relation: Relation) -> int:
     if not relation.part_of or not relation.filled_by:
         return 0
     return relation.filled_by if may_have_made(relation.filled_by, read_made(conn, relation.oid)) else 0
-
-
-def describe_relation(conn: psycopg.Connection, relation: Relation, how: Announcing = PLAIN) -> TableSchema:
-    """The shape a relation message announces, with its table's definition as it is now; without one if the table is
-    gone. Of a partition that is gone it is known since when."""
-    with dated_state(conn) as at:
-        return _described(conn, relation, how, _found(conn, relation, how, how.history.ordinal(at)))
 
 
 def _found(conn: psycopg.Connection, relation: Relation, how: Announcing, at: int) -> _Found:

@@ -63,7 +63,7 @@ class StreamEncoder:
 
     @property
     def has_open_streams(self) -> bool:
-        """Whether a transaction is in the log of which the server has more to send."""
+        """Whether the log has a transaction that the server has not sent to its end."""
         return bool(self._shapes.open)
 
     @property

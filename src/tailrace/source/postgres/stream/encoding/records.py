@@ -30,7 +30,6 @@ from tailrace.source.postgres.values.messages import POSTGRES_EPOCH_US, malforme
 _XID_BYTES = 4
 _STREAMED_BYTES_MIN = HEADER_BYTES + 10
 _COMMIT_AT = HEADER_BYTES + 2
-_COMMIT_BYTES = 24
 _TIME_AT = _COMMIT_AT + 16
 _KINDS = np.zeros(256, np.uint8)
 for _tag, _kind in zip(b"IUDBC", (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.BEGIN, Kind.COMMIT), strict=True):

@@ -43,7 +43,7 @@ def take_values_as_they_are(conn: psycopg.Connection) -> str:
 
 
 def shortened(message: bytes) -> bytes:
-    """A message without the values of a very long row, of which nothing is read."""
+    """A message without the values of a very long row: nothing reads them."""
     is_long_row = len(message) > ROW_BYTES_MAX and message[HEADER_BYTES] in _CHANGES
     return message[:ROW_BYTES_MAX] if is_long_row else message
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tailrace.model.rows.text_key import TextKey, text_keyed
 from tailrace.model.table import Column, TableId, TableSchema
-from tailrace.model.text_key import TextKey, text_keyed
 
 DAY, N, AT = (
     Column("day", "date", "date", 1),

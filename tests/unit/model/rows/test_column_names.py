@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.model.column_names import distinct, folded
+from tailrace.model.rows.column_names import distinct, folded
 from tailrace.model.table import Column, TableId, TableSchema
 
 NAMES = st.sampled_from(["a", "A", "b", "B", "a_2", "A_2", "a_3", "a_3_4", "ab", "AB", "aB"])

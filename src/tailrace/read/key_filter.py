@@ -37,10 +37,10 @@ BUCKET_KEYS_MAX = 64
 _TYPES = {pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string"}
 
 
-def is_not_among(keys: pa.Table) -> Column | None:
+def is_not_among(keys: pa.Table, keys_max: int = KEYS_MAX) -> Column | None:
     """Whether a row of a frame has none of these keys, in its column of the same name. None where a join must tell:
-    for keys of several columns, of other types, too many of them, or too many in one bucket."""
-    if keys.num_columns != 1 or keys.num_rows > KEYS_MAX:
+    for keys of several columns, of other types, more than `keys_max`, or too many in one bucket."""
+    if keys.num_columns != 1 or keys.num_rows > keys_max:
         return None
     type_ = _TYPES.get(keys.schema.field(0).type)
     if type_ is None:

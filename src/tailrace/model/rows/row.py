@@ -1,7 +1,7 @@
 """When two rows of a table without a key are equal: where the source writes all their values alike.
 
-Null is null and NaN is NaN. Minus zero is not zero, unlike in a key (`model.key`): the source shows which of the two a
-deleted row had, and the other one stays.
+Null is null and NaN is NaN. Minus zero is not zero, unlike in a key (`model.rows.key`): the source shows which of the
+two a deleted row had, and the other one stays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.model.nested import as_binary, is_nested
+from tailrace.model.rows.nested import as_binary, is_nested
 
 REPEATED_AT_ONCE = 64 << 10
 

@@ -35,12 +35,12 @@ def distinct(schema: TableSchema) -> TableSchema:
     have none, their places count."""
     if len({folded(name) for name in schema.names}) == len(schema.columns):
         return schema
-    columns = _named(schema.columns)
+    columns = _with_names(schema.columns)
     names = {column.in_source: column.name for column in columns}
     return replace(schema, columns=columns, key=tuple(names[name] for name in schema.key))
 
 
-def _named(columns: Sequence[Column]) -> tuple[Column, ...]:
+def _with_names(columns: Sequence[Column]) -> tuple[Column, ...]:
     taken: set[str] = set()
     found = []
     for place, column in enumerate(columns, 1):

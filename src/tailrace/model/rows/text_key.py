@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tailrace.errors import TextKeyError
-from tailrace.model.lake_types import is_limited
+from tailrace.model.rows.lake_types import is_limited
 from tailrace.model.table import Column, TableSchema
 
 

@@ -10,15 +10,20 @@ one that was stored.
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 _NAN = math.nan
+
+KeyRows: TypeAlias = pa.Table
+"""Keys of some rows, a row for each and a column for each column of the key: what of a table has to be read from the
+source again. It travels in a stamp, as text."""
 
 
 def key_of(row: Mapping[str, Any], key: Iterable[str]) -> tuple[Any, ...]:
@@ -63,3 +68,18 @@ def differs(old: Any, new: Any) -> Any:
 def _comparable(values: Any) -> Any:
     """Adding zero makes -0.0 to 0.0 and changes nothing else."""
     return pc.add(values, pa.scalar(0.0, values.type)) if pa.types.is_floating(values.type) else values
+
+
+def with_more(keys: KeyRows | None, more: KeyRows) -> KeyRows:
+    return more if keys is None else pa.concat_tables([keys, more])
+
+
+def to_text(keys: KeyRows) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, keys.schema) as writer:
+        writer.write_table(keys)
+    return base64.b64encode(sink.getvalue().to_pybytes()).decode()
+
+
+def from_text(text: str) -> KeyRows:
+    return pa.ipc.open_stream(base64.b64decode(text)).read_all()

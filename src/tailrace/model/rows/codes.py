@@ -3,8 +3,8 @@
 A key that is one whole number, date or time is its own code. Any other gets one of 128 bits, mixed from its values, for
 which two keys among 10^12 meet with a chance of 10^-14.
 
-Keys are equal as `model.key` says: -0.0 is 0.0 and NaN is NaN. Rows of a table without a key are their own keys,
-equal as `model.row` says: null is null, and -0.0 is not 0.0.
+Keys are equal as `model.rows.key` says: -0.0 is 0.0 and NaN is NaN. Rows of a table without a key are their own keys,
+equal as `model.rows.row` says: null is null, and -0.0 is not 0.0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from tailrace.model.nested import as_binary, is_nested
+from tailrace.model.rows.nested import as_binary, is_nested
 
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _FACTORS = (0xFF51AFD7ED558CCD, 0x9FB21C651E98DF25)
@@ -40,7 +40,7 @@ class KeyCodes:
 
     @classmethod
     def joined(cls, parts: Sequence[KeyCodes]) -> KeyCodes:
-        """Those of all parts, of which there is one at least, one after the other."""
+        """The codes of all parts, one after the other. There is at least one part."""
         second = [part.second for part in parts if part.second is not None]
         return cls(np.concatenate([part.first for part in parts]), np.concatenate(second) if second else None)
 

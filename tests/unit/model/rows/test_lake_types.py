@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tailrace.model.lake_types import arrow_type
+from tailrace.model.rows.lake_types import arrow_type
 
 
 @pytest.mark.parametrize(
