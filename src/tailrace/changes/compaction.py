@@ -8,7 +8,7 @@ columns from where it came, and where that is a row of the base, `ORIGIN` names 
     events   k1 insert (a, big)   k1 update (a', -)   k2 update (b', -)   k3 insert, k3 delete
     states   k1 (a', big)         k2 (b', big from the base)              nothing: k3 never was
 
-Publishing (MERGE) and live reads use this same function, so they cannot disagree.
+Publishing and live reads use this same function, so they cannot disagree.
 """
 
 from __future__ import annotations

@@ -29,10 +29,8 @@ from tailrace.errors import TransientError
 from tailrace.log.playback.ranges import ByteRange
 from tailrace.model.change import FROM, KEY, OP, POS, SEQ
 from tailrace.model.exact import exact_of, together
-from tailrace.model.rows.codes import key_codes
+from tailrace.model.rows.codes import key_codes, tasks_of
 from tailrace.model.table import TableSchema
-
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 Place = tuple[int, int]
 """Transaction and position of a change."""
@@ -94,7 +92,7 @@ class Look:
         if self.codes is not None and self.instead is not None and len(self.codes):
             places = np.minimum(self.codes.searchsorted(codes), len(self.codes) - 1)
             codes = np.where(self.codes[places] == codes, self.instead[places], codes)
-        return ((codes * _SPREAD) >> np.uint64(32)) % np.uint64(tasks)
+        return tasks_of(codes, tasks)
 
 
 def dealt(changes: Changes, tasks: int, look: Look | None, part: ByteRange) -> Iterator[tuple[int, bytes]]:

@@ -63,7 +63,7 @@ def _lake(examination: Examination, name: str | None, lakes: Path | None) -> Pat
 
 
 def settings_of(examination: Examination, lake: Path) -> ConnectorSettings:
-    """What is not about the source."""
+    """The settings that are not about the source."""
     tables, exclude = _table_patterns(examination)
     mode = examination.text("snapshot.mode") or SnapshotMode.INITIAL
     compression = examination.text("log.compression")

@@ -1,8 +1,8 @@
 """What keeps a live table from being published though neither the table nor its changes are at fault: a disk that is
 full, too many open files, another writer that is always faster.
 
-Such a table is tried again for ever, less and less often, and continues by itself. Cuts wait for it for a while and
-then do without it. What is the matter is told all the time.
+The table is tried again for ever, less and less often, and continues by itself. Cuts wait for it for a while and
+then do without it. Its trouble is told all the while.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class LogReader:
         self.path = path
         self.identity: Mapping[str, str] = manifest.identity
         self.id = manifest.id
-        """Another one when the log was wiped."""
+        """Changes when the log is wiped."""
         self._portion_rows = portion_rows
         self._shapes = SchemaVersions(path)
         self._seen: HeadFile | None = None

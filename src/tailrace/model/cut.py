@@ -16,9 +16,9 @@ class CutTable:
     version: int
     """The lake's version of it."""
     copy: int
-    """Which copy of the table the version belongs to: a table that was copied again is another one to readers."""
+    """Which copy of the table the version belongs to: to readers, a table that was copied again is another."""
     seq: int
-    """The transaction in the version's stamp, 0 for a snapshot's. A lake may give a version's number again: the
+    """The transaction in the version's stamp, 0 for a snapshot's. A lake may reuse a version's number: the
     version that is meant has this copy and this transaction in its stamp."""
 
 

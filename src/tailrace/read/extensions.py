@@ -62,7 +62,7 @@ def _folder() -> Path:
 
 
 def _is_known(name: str) -> bool:
-    """What others could have written is not believed."""
+    """A folder that others could write to is not believed."""
     try:
         folder = _folder()
         found = folder.stat()

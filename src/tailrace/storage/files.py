@@ -69,7 +69,7 @@ def replace(path: Path, content: bytes, draft: Path | None = None, *, disk: Disk
 
 
 def write(path: Path, content: bytes, *, disk: Disk = DISK) -> None:
-    """What the file holds is durable when this returns; its name is not yet."""
+    """The content of the file is durable when this returns; its name is not yet."""
     descriptor = disk.create(path)
     try:
         disk.write(descriptor, [content], 0)

@@ -15,15 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.engine.dividing import TooLargeError
-from tailrace.model.rows.codes import key_codes
+from tailrace.model.rows.codes import key_codes, tasks_of
 from tailrace.verify.comparing import BothSides, Side, compare
 from tailrace.verify.report import Compared
 
 DEALT_BYTES = 8 << 20
 """Of rows that are dealt out at a time: blobs should not be tiny."""
 Blob = bytes
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-"""Keys that follow one another, or are all even, still go to all tasks alike."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def deal(batches: Iterable[Any], side: Side, key: Sequence[str], tasks: int) -> 
     missing."""
     for rows in _gathered(batches):
         codes = key_codes([rows.column(name) for name in key]).first
-        owners = (((codes * _SPREAD) >> np.uint64(32)) % np.uint64(tasks)).astype(np.int64)
+        owners = tasks_of(codes, tasks).astype(np.int64)
         ordered = rows.take(pa.array(np.argsort(owners, kind="stable")))
         ends = np.cumsum(np.bincount(owners, minlength=tasks))
         for task, (begin, end) in enumerate(pairwise([0, *ends.tolist()])):

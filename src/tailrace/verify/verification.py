@@ -67,7 +67,7 @@ class Verification:
         return spark_engine(self._home, self._settings.spark, given, self._tell, log_path=log_path, brief=False)
 
     def run(self) -> LakeReport:
-        """What was found. Raises what is not one table's error. Once."""
+        """The report. Raises any error that is not one table's. Once."""
         with ExitStack() as stack:
             if self._is_ours:
                 stack.enter_context(self._engine)

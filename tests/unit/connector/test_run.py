@@ -22,23 +22,33 @@ from tailrace.connector.run import Run
 from tailrace.connector.run_opening import Opening
 from tailrace.connector.signals.sender import lake_signals, send_resync
 from tailrace.connector.start.restarts import Restarts
-from tailrace.errors import TransientError
+from tailrace.errors import GapError, TransientError
 from tailrace.lake import formats
 from tailrace.lake.home import LakeHome
+from tailrace.model.position import SourcePosition
 from tailrace.model.signal import SignalState
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source import kinds
+from tailrace.source.door.values import Claim
 from tailrace.stop import Stopped
 
 ORDERS, LINES = "shop.orders", "shop.lines"
 
 
 class ShyScript(ScriptedSource):
-    """Gives no answer to a look while `is_silent`."""
+    """Gives no answer to a look while `is_silent`, and has lost changes if it `has_gap`."""
 
-    is_silent = False
+    is_silent = has_gap = False
+
+    def require_continuity(self, claim: Claim, end: SourcePosition | None) -> Claim:
+        if ShyScript.has_gap:
+            raise GapError("changes are lost")
+        return super().require_continuity(claim, end)
+
+    def restart(self, claim: Claim, end: SourcePosition) -> Claim:
+        return claim
 
     def mark(self) -> str | None:
         if ShyScript.is_silent:
@@ -51,6 +61,7 @@ def doors(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds.register("scripted", "tests.doors.scripted:ScriptedSource")
     formats.register("parquet", "tests.doors.parquet_lake:ParquetFormat")
     monkeypatch.setattr(ShyScript, "is_silent", False)
+    monkeypatch.setattr(ShyScript, "has_gap", False)
 
 
 @pytest.fixture
@@ -92,12 +103,14 @@ class Turns:
 
 
 @contextmanager
-def opened(script: Script, lake: Path, *, once: bool = False) -> Iterator[Turns]:
+def opened(
+    script: Script, lake: Path, *, once: bool = False, mode: SnapshotMode = SnapshotMode.INITIAL
+) -> Iterator[Turns]:
     settings = ConnectorSettings(
         lake, format="parquet", once=once, publish_every_seconds=0.0, look_at_tables_seconds=0.01
     )
     control, events = RunControl(), list[Event]()
-    restarts, patience = Restarts(SnapshotMode.INITIAL), Patience(60.0 if once else None)
+    restarts, patience = Restarts(mode), Patience(60.0 if once else None)
     source = ShyScript(str(script.path))
     about = settings, source, control, events.append, OneThread(), restarts, patience
     with ExitStack() as stack:
@@ -187,3 +200,31 @@ def test_a_run_that_is_to_end_by_itself_ends_with_everything_published(script: S
     with opened(script, tmp_path / "lake", once=True) as turns:
         wait_until(turns.run.step, 30)
         assert [event for event in turns.events if isinstance(event, CutPublished)] == []
+
+
+def test_where_the_source_lost_changes_every_table_is_copied_again_if_that_is_allowed_and_else_nothing_changes(
+    script: Script, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    with opened(script, lake) as turns:
+        turns.until_published()
+    before = LakeHome(lake).tables.load()
+    ShyScript.has_gap = True
+    with pytest.raises(GapError), opened(script, lake):
+        pass
+    assert LakeHome(lake).tables.load() == before
+    with opened(script, lake, mode=SnapshotMode.WHEN_NEEDED) as turns:
+        assert {each.state for each in turns.home.tables.load().values()} == {TableState.RESYNCING}
+        turns.until_published()
+        assert {each.copy for each in turns.home.tables.load().values()} == {2}
+
+
+def test_what_a_resync_asks_for_between_two_runs_is_done_by_the_next(script: Script, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    with opened(script, lake) as turns:
+        turns.until_published()
+    send_resync(lake, TableId.parse(LINES))
+    with opened(script, lake) as turns:
+        turns.until(lambda: lake_signals(turns.home)[0].has_ended)
+        copies = {str(table): record.copy for table, record in turns.home.tables.load().items()}
+    assert copies == {ORDERS: 1, LINES: 2}

@@ -41,7 +41,7 @@ def kept_text(lake: Path) -> str:
 
 
 def _left(home: LakeHome, cut: PublishedCut, head_seq: int) -> str:
-    """What is not published. Nothing of it is lost."""
+    """How much is not published yet. None of it is lost."""
     count = head_seq - cut.seq
     left = [f"{count:,} later {'transaction is' if count == 1 else 'transactions are'} in the log"] if count > 0 else []
     copied = sorted(str(table) for table, record in home.tables.load().items() if record.state in COPYING)

@@ -27,7 +27,7 @@ class Chooser:
         """What the last call found to be gone that a person named, beside tables."""
 
     def mark(self) -> int:
-        """Another number when people have chosen otherwise. Cheap."""
+        """Changes when people choose otherwise. Cheap."""
         return self._choices.mark()
 
     def tables(self, known: Collection[TableId] = (), *, starting: bool = True) -> list[SourceTable]:

@@ -32,7 +32,7 @@ ATTEMPTS = 3
 DEATH_SECONDS = 5.0
 """A connection to a JVM breaks some moments before its process is seen to have ended."""
 CANCEL_SECONDS = 0.2
-"""How often a job is broken off that has yet to begin."""
+"""How often we try again to break off a job that has not begun."""
 _NAMES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 Item = TypeVar("Item")

@@ -41,7 +41,7 @@ class Choices:
             raise DefiniteError(f"{self._path} is damaged", "remove it, and choose again") from None
 
     def mark(self) -> int:
-        """Another number when there is another choice. Cheap."""
+        """Changes whenever the choice does. Cheap."""
         try:
             return self._path.stat().st_mtime_ns
         except FileNotFoundError:

@@ -118,7 +118,7 @@ class SignalBook:
         return {id_: record for id_, record in records.items() if id_ not in forgotten}
 
     def _mark(self) -> tuple[int, int, int]:
-        """Another one when the file was replaced."""
+        """Changes when the file is replaced."""
         try:
             found = self._path.stat()
         except FileNotFoundError:

@@ -17,7 +17,7 @@ from tailrace.log.write._next_segment import NextSegment
 from tailrace.log.write._open_segment import OpenSegment
 from tailrace.log.write._options import LogOptions
 from tailrace.log.write.recovery import Recovered
-from tailrace.log.write.retention import Need, SegmentEvent, SegmentRetention, disk_bytes
+from tailrace.log.write.retention import Need, SegmentRetention, disk_bytes
 
 
 class Segments:
@@ -37,7 +37,6 @@ class Segments:
         self._options = options
         self._clock = clock
         self._next: NextSegment | None = None
-        self._listeners: list[Callable[[SegmentEvent], None]] = []
         with ExitStack() as on_error:
             if recovered is None:
                 self.open = self._begin(NextSegment.first(clock()))
@@ -93,8 +92,6 @@ class Segments:
         sealed.close()
         self.open.index.drain()
         self._show_head()
-        self._tell("sealed", sealed.path)
-        self._tell("started", self.open.path)
 
     def show(self) -> None:
         """Let readers see all that is durable."""
@@ -106,12 +103,7 @@ class Segments:
         """Delete the oldest segments as far as retention allows."""
         deleted = retention.delete(need, keep_us, self._clock())
         self.sealed_bytes = disk_bytes(self.path) - self.open.bytes
-        for path in deleted:
-            self._tell("deleted", path)
         return deleted
-
-    def listen(self, listener: Callable[[SegmentEvent], None]) -> None:
-        self._listeners.append(listener)
 
     def close(self) -> None:
         self.open.close()
@@ -123,7 +115,3 @@ class Segments:
     def _show_head(self) -> None:
         base = self.open.durable
         self._head.show(base.seq, base.received.ordinal, base.position, self.open.header.base.position)
-
-    def _tell(self, what: str, path: Path) -> None:
-        for listener in self._listeners:
-            listener(SegmentEvent(what, path))

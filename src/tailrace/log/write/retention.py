@@ -27,14 +27,6 @@ from tailrace.log.index.transactions import TransactionIndex
 
 
 @dataclass(frozen=True)
-class SegmentEvent:
-    """A segment was `started`, `sealed` or `deleted`."""
-
-    what: str
-    path: Path
-
-
-@dataclass(frozen=True)
 class SegmentHolder:
     """Who keeps the oldest of what is there from being deleted."""
 

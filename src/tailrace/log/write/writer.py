@@ -31,7 +31,7 @@ from tailrace.log.write._segments import Segments
 from tailrace.log.write._unsynced import Unsynced
 from tailrace.log.write.lock import lock_log
 from tailrace.log.write.recovery import recover
-from tailrace.log.write.retention import SegmentEvent, wipe
+from tailrace.log.write.retention import wipe
 from tailrace.model.position import SourcePosition
 from tailrace.storage.folder_lock import FolderLock
 
@@ -188,10 +188,6 @@ class LogWriter:
             if not self._unsynced:
                 self.flush()
         return self._room.free(int(keep_seconds * 1e6))
-
-    def listen(self, listener: Callable[[SegmentEvent], None]) -> None:
-        """Be told of every segment that is started, sealed or deleted."""
-        self._segments.listen(listener)
 
     def close(self) -> None:
         """Close the files and release the lock. What was not flushed is not durable, and may be gone."""

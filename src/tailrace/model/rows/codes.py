@@ -21,6 +21,7 @@ from tailrace.model.rows.nested import as_binary, is_nested
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _FACTORS = (0xFF51AFD7ED558CCD, 0x9FB21C651E98DF25)
 _NULL_WORD = np.uint64(0xD6E8FEB86659FD93)
+_GOLDEN = np.uint64(_SEEDS[0])
 _LONG_BYTES = 64
 """Values longer than this are digested one by one; shorter ones eight bytes of all of them at a time."""
 
@@ -146,3 +147,9 @@ def _mix_text(halves: Sequence[np.ndarray], column: pa.Array) -> None:
             half[rows] = some
         at += 8
         rows = rows[lengths[rows] > at]
+
+
+def tasks_of(codes: np.ndarray, tasks: int) -> np.ndarray:
+    """Which of some tasks gets each code; equal codes get the same one. Codes that follow one another, or are all even,
+    still go to all tasks alike."""
+    return ((codes * _GOLDEN) >> np.uint64(32)) % np.uint64(tasks)

@@ -83,7 +83,7 @@ def emit_mariadb_gtids(gtids: tuple[tuple[int, int, int], ...]) -> str:
 
 
 def _newest(values: dict[str, Any]) -> dict[str, Any]:
-    """What is nothing is left out, and the time has the name that the connector gives it."""
+    """Empty values are left out, and the time has the name that the connector gives it."""
     optional = ("event", "row", "gtids", "ts_sec")
     values = {name: value for name, value in without_ended(values).items() if value or name not in optional}
     time = values.pop("ts_ms", None)

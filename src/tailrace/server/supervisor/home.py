@@ -56,7 +56,7 @@ class ServerHome:
             yield
 
     def lake_of(self, name: str) -> Path:
-        """The folder for a connector's lake. Another one for each name, and always directly in `lakes`."""
+        """The folder for a connector's lake: one for each name, always directly in `lakes`."""
         older = self.lakes / _folder_name(name, "%")
         return older if older.is_dir() else self.lakes / folder_name(name)
 

@@ -232,7 +232,7 @@ class Supervisor:
         return hosted
 
     def _steady(self, name: str) -> Hosted:
-        """One that is not being removed: until that has ended, its name is taken and nothing else is done to it."""
+        """A connector that is not being removed. While one is, its name is taken and nothing else is done to it."""
         hosted = self._find(name)
         if name in self._removing:
             raise RequestConflictError(f"connector {name} is being removed", "wait until it is gone")

@@ -53,7 +53,7 @@ class Property:
     documentation: str
     type: Type = Type.STRING
     default: str | None = None
-    """What holds when it is not given; None for what then does not hold at all."""
+    """The value that holds when none is given; None where nothing holds then."""
     importance: Importance = Importance.LOW
     group: str = ""
     reason: str = ""

@@ -53,7 +53,7 @@ class Tables(Protocol):
         ...
 
     def mark(self) -> str | None:
-        """Cheap: another text whenever `tables`, `describe`, `unsent`, `prepare` or `define` could have more to say
+        """Cheap: a text that changes whenever `tables`, `describe`, `unsent`, `prepare` or `define` could say more
         than when it was the same. What is committed before the call counts. None where the source cannot tell: live
         reads then go no further than the last cut."""
         return None

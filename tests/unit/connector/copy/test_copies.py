@@ -28,12 +28,13 @@ from tailrace.connector.tables.decisions import became_live, repaired, resynced
 from tailrace.connector.tables.selection import Chooser
 from tailrace.connector.tables.source_check import TableLook
 from tailrace.connector.tables.voucher import Vouching
-from tailrace.errors import DefiniteError, TailraceError
+from tailrace.errors import DefiniteError, TailraceError, TransientError
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
+from tailrace.model.backoff import Backoff
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings, SnapshotMode, TaskSizes
+from tailrace.settings import ConnectorSettings, Retries, SnapshotMode, TaskSizes
 from tailrace.stop import Stop
 
 ORDERS, PARTS = TableId("shop", "orders"), TableId("shop", "parts")
@@ -282,6 +283,31 @@ def test_a_table_that_cannot_be_read_fails_alone(
         assert world.book[ORDERS].reason == "a page is damaged"
         world.publish()
         assert world.rows(PARTS) == script.state(str(PARTS))
+
+
+def test_a_table_whose_rows_cannot_be_read_for_a_while_continues_where_it_was(
+    script: Script, settings: ConnectorSettings
+) -> None:
+    troubles = []
+
+    def disturb(table: TableId, what: str, number: int) -> None:
+        if (table, what) == (ORDERS, "plan") and number in (3, 4):
+            troubles.append(number)
+            raise TransientError("a page cannot be read now", table=str(table))
+
+    briefly = replace(settings, snapshot_mode=SnapshotMode.INCREMENTAL, retries=Retries(window=Backoff(0.01, 0.01)))
+    with run(script, briefly) as world:
+        world.source.disturbance.begin(disturb)
+
+        def landed() -> bool:
+            assert world.copies.trouble is None, "others would be held up"
+            return {ORDERS, PARTS} <= set(world.copies.waiting)
+
+        world.step_until(landed)
+        assert troubles == [3, 4]
+        assert world.source.disturbance.done[ORDERS, "read"] == 7, "as often as without trouble"
+        world.publish()
+        assert world.rows(ORDERS) == script.state(str(ORDERS))
 
 
 def test_a_wish_has_some_rows_copied_again_and_leaves_the_others(live: World) -> None:

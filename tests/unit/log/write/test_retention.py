@@ -24,7 +24,7 @@ from tailrace.errors import DefiniteError
 from tailrace.log.consumers import Consumers
 from tailrace.log.files.layout import segment_positions
 from tailrace.log.reader import LogReader
-from tailrace.log.write.retention import SegmentEvent, disk_bytes
+from tailrace.log.write.retention import disk_bytes
 from tailrace.log.write.writer import LogBlockedError, LogOptions, LogWriter
 
 DAY_US = 86_400_000_000
@@ -141,16 +141,6 @@ def test_segments_roll_by_size_and_by_age(tmp_path: Path) -> None:
     writer.append(batch(transaction(3, 300, b"a")))
     writer.flush()
     assert segment_positions(tmp_path) == [0, 6, 9]
-
-
-def test_listeners_are_told_of_segments(writer: LogWriter) -> None:
-    events: list[SegmentEvent] = []
-    writer.listen(events.append)
-    writer.append(batch(transaction(9, 900, b"a")))
-    writer.roll()
-    Consumers(writer.path).acknowledge("lake", 1)
-    writer.retain()
-    assert [(event.what, int(event.path.stem)) for event in events] == [("sealed", 15), ("started", 18), ("deleted", 0)]
 
 
 def test_at_the_quota_the_writer_says_who_holds_the_log_and_continues_when_it_is_freed(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ class Candidate:
     is_table: bool
     """Neither a view nor a foreign table."""
     extension: str | None = None
-    """The extension that made it. What such a table holds is the extension's business, unless a person names it."""
+    """The extension that made it. What the table holds is the extension's business, unless a person names it."""
 
     def left_out(self, include: Sequence[str]) -> str | None:
         """Why patterns that match it do not choose it, for a person; None where they do."""

@@ -172,7 +172,7 @@ def one_state(conn: psycopg.Connection) -> Iterator[None]:
 
 def take_text_as_it_is(conn: psycopg.Connection) -> None:
     """Where the database has no encoding, have the server send text unchecked from now on: it would end the stream of
-    all tables at one value that is not UTF-8. We find such a value when we decode its table."""
+    all tables at one value that is not UTF-8. We find that value when we decode its table."""
     if conn.info.parameter_status("server_encoding") == "SQL_ASCII":
         conn.pgconn.exec_(b"set client_encoding = 'SQL_ASCII'")
 

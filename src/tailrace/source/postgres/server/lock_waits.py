@@ -104,7 +104,7 @@ def open_writers(what: str) -> Find:
 
 
 def lockers(conn: psycopg.Connection, table: TableId) -> Problem:
-    """Those who lock a table so that it cannot be read, or wait for such a lock."""
+    """The sessions that lock a table against readers, or wait for a lock that does."""
     (relation,) = conn.execute("select %s::regclass::oid::bigint", [quoted(table)]).fetchone() or (0,)
     rows = conn.execute(QUERIES["lockers"], {"oids": [relation]}).fetchall()
     who = "; ".join(f"pid {pid} ({user}), last statement at {at}: {statement}" for pid, user, at, statement in rows)

@@ -23,7 +23,7 @@ GATHER_SECONDS = 0.001
 """How long messages may gather in the socket while more and more come. A server that wakes us for each of them is
 slowed down by it. A first message after a silence is read at once."""
 ANSWER_SECONDS = 5.0
-"""One that is idle when it is looked at may have just come to the end of its work: then it answers at once."""
+"""An idle server may have just finished its work; give it this long to answer."""
 
 _UNDEFINED_OBJECT = b"42704"
 _POSTGRES_EPOCH_SECONDS = 946_684_800

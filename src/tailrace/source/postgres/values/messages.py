@@ -26,13 +26,6 @@ _STREAM_ABORT_TIMED = struct.Struct(">xIIQq")
 _XID = struct.Struct(">xI")
 
 
-class StreamStart(NamedTuple):
-    """What follows, up to the stream's stop, is a part of this transaction, which has not ended."""
-
-    xid: int
-    is_first: bool
-
-
 class StreamAbort(NamedTuple):
     xid: int
     sub_xid: int
@@ -100,9 +93,10 @@ def parse_commit(payload: bytes) -> Commit:
     return _commit(commit_lsn, end_lsn, time)
 
 
-def parse_stream_start(payload: bytes) -> StreamStart:
+def parse_stream_start(payload: bytes) -> tuple[int, bool]:
+    """Which open transaction the following is a part of, up to the stream's stop; whether this is its first part."""
     xid, is_first = _unpack(_STREAM_START, payload, "S")
-    return StreamStart(xid, bool(is_first))
+    return xid, bool(is_first)
 
 
 def parse_stream_commit(payload: bytes) -> tuple[int, Commit]:

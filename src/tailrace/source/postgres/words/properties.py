@@ -135,9 +135,12 @@ _STREAM = (
     ignored("lsn.flush.timeout.ms", "How long a confirmation may take.", "a confirmation is one message", Type.LONG),
     ignored("lsn.flush.timeout.action", "What to do after that time.", "a confirmation is one message"),
     ignored(
-        "status.update.interval.ms", "How often the server is told our position.", "it is told all the time", Type.INT
+        "status.update.interval.ms",
+        "How often the server is told our position.",
+        "the server is told continuously",
+        Type.INT,
     ),
-    ignored("xmin.fetch.interval.ms", "How often the slot's xmin is looked up.", "it is not needed", Type.LONG),
+    ignored("xmin.fetch.interval.ms", "How often the slot's xmin is looked up.", "not used here", Type.LONG),
 )
 
 _TABLES = (

@@ -56,7 +56,7 @@ class ShapeRecords:
         self.open: dict[int, list[tuple[int, Relation]]] = {}
         """The open streamed transactions, and which shapes each announced that are not settled."""
         self._announced = 0
-        """How many shapes were announced. Such a message has no LSN, so its number tells the record."""
+        """How many shapes were announced. The message has no LSN, so its number tells the record."""
         self.unlogged: dict[int, Relation] = {}
         """Shapes that only transactions announced which the log has: the server sends a shape once."""
         self._newest: Relation | None = None
