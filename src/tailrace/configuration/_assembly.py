@@ -12,6 +12,8 @@ from tailrace.configuration._examination import Examination
 from tailrace.configuration.properties import words_of
 from tailrace.configuration.tables import chosen, of_schemas
 from tailrace.configuration.values import MASTERS, is_master
+from tailrace.errors import DefiniteError
+from tailrace.model.lake_address import LakeAddress, parse_lake
 from tailrace.model.table import TableId
 from tailrace.model.table_pattern import parse_expression
 from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Watermarking
@@ -49,10 +51,14 @@ def assembled(examination: Examination, lakes: Path | None) -> ConnectorParts | 
     return ConnectorParts(name, words.kind, dsn, settings, options)
 
 
-def _lake(examination: Examination, name: str | None, lakes: Path | None) -> Path | None:
+def _lake(examination: Examination, name: str | None, lakes: Path | None) -> LakeAddress | None:
     path = examination.text("lake.path")
     if path is not None:
-        return Path(path)
+        try:
+            return parse_lake(path)
+        except DefiniteError as error:
+            examination.refuse("lake.path", f"{error.message}: {error.hint}")
+            return None
     if lakes is None:
         examination.require("lake.path", "missing: give the lake's folder")
     elif name is not None and not _FOLDER.fullmatch(name):
@@ -62,7 +68,7 @@ def _lake(examination: Examination, name: str | None, lakes: Path | None) -> Pat
     return None if lakes is None or name is None else lakes / name
 
 
-def settings_of(examination: Examination, lake: Path) -> ConnectorSettings:
+def settings_of(examination: Examination, lake: LakeAddress) -> ConnectorSettings:
     """What is not about the source."""
     tables, exclude = _table_patterns(examination)
     mode = examination.text("snapshot.mode") or SnapshotMode.INITIAL

@@ -120,9 +120,9 @@ class Connector:
         return LakeHome(self._settings.lake).tables.load()
 
     def _run(self) -> None:
-        own(LakeHome(self._settings.lake).messages)
-        self._tell(StateChanged(ConnectorState.STARTING))
         try:
+            own(LakeHome(self._settings.lake).messages)
+            self._tell(StateChanged(ConnectorState.STARTING))
             run(self._settings, self._source, self._control, self._tell, self._spark)
             self._tell(StateChanged(ConnectorState.STOPPED))
         except BaseException as error:

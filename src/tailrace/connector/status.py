@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from tailrace.log.playback.play import read
 from tailrace.log.reader import LogReader
 from tailrace.model.copy_progress import TableProgress
 from tailrace.model.kind import Kind
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
 from tailrace.storage.files import read_json
@@ -46,7 +46,7 @@ class LakeStatus:
     tables: list[LakeTableStatus]
 
 
-def lake_status(lake: Path) -> LakeStatus:
+def lake_status(lake: LakeAddress) -> LakeStatus:
     """Read from the lake's files alone, whether or not a connector runs."""
     home = LakeHome.find(lake)
     holder = home.holder()

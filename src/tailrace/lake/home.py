@@ -46,6 +46,7 @@ from tailrace.lake.records.requests import Requests
 from tailrace.lake.records.signal_book import SignalBook
 from tailrace.lake.records.table_states import TableStates
 from tailrace.lake.records.vouched import VouchedFile
+from tailrace.model.lake_address import BucketLake, LakeAddress, parse_lake
 from tailrace.model.table import TableId
 from tailrace.storage.door import Storage
 from tailrace.storage.files import sync, write_json
@@ -75,8 +76,8 @@ class SourceRecord:
 class LakeHome:
     """The folders and files of one lake."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path.absolute()
+    def __init__(self, lake: str | LakeAddress) -> None:
+        self.path = self.lake = _folder(parse_lake(lake))
         self.storage: Storage = LocalFolder(self.path)
         self._own = self.path / OWN
         self.log = self._own / "log"
@@ -97,9 +98,10 @@ class LakeHome:
         self.offsets = OffsetHistory(self._own / "offsets.jsonl")
 
     @classmethod
-    def create(cls, path: Path) -> LakeHome:
-        """The home at `path`, made where there is none."""
-        home = cls(path)
+    def create(cls, lake: str | LakeAddress) -> LakeHome:
+        """The home of a lake, made where there is none."""
+        lake = parse_lake(lake)
+        home = cls(lake)
         home._require_free()
         made = [folder for folder in (home._own, *home._own.parents) if not folder.exists()]
         try:
@@ -107,22 +109,23 @@ class LakeHome:
             for folder in made:
                 sync(folder.parent)
         except OSError as error:
-            raise DefiniteError(f"cannot create {path}: {error.strerror}", "choose a folder you may write to") from None
+            raise DefiniteError(f"cannot create {lake}: {error.strerror}", "choose a folder you may write to") from None
         return home
 
     @classmethod
-    def find(cls, path: Path) -> LakeHome:
-        """The home at `path`, which must be a lake."""
-        home = cls(path)
+    def find(cls, lake: str | LakeAddress) -> LakeHome:
+        """The home of a lake, which must be one."""
+        lake = parse_lake(lake)
+        home = cls(lake)
         _require_folder(home.path)
         if home.source() is None:
-            raise DefiniteError(f"{path} is not a Tailrace lake", f"make one with: tailrace sync DSN {path}")
+            raise DefiniteError(f"{lake} is not a Tailrace lake", f"make one with: tailrace sync DSN {lake}")
         return home
 
     @classmethod
-    def is_new(cls, path: Path) -> bool:
-        """Whether `path` has yet to become a lake; a definite error if it cannot. Makes nothing."""
-        home = cls(path)
+    def is_new(cls, lake: str | LakeAddress) -> bool:
+        """Whether a lake has yet to become a lake; a definite error if it cannot. Makes nothing."""
+        home = cls(lake)
         home._require_free()
         return home.source() is None
 
@@ -213,6 +216,12 @@ class LakeHome:
         """The process that writes this lake now, if one does."""
         note = note_of_holder(self._own / "lock")
         return None if note is None else int(note or 0)
+
+
+def _folder(lake: LakeAddress) -> Path:
+    if isinstance(lake, BucketLake):
+        raise DefiniteError(f"{lake} lies in a bucket, where no lake can lie yet", "name a folder for the lake")
+    return lake.absolute()
 
 
 def _require_folder(path: Path) -> None:

@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import CutTable, PublishedCut
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
@@ -94,7 +94,7 @@ class Cut(Generic[Frame]):
 @overload
 def cut(
     session: SparkSession,
-    lake: str | Path,
+    lake: str | LakeAddress,
     *,
     published: bool = ...,
     as_of: str | Point | None = ...,
@@ -105,7 +105,7 @@ def cut(
 @overload
 def cut(
     session: DuckDBPyConnection,
-    lake: str | Path,
+    lake: str | LakeAddress,
     *,
     published: bool = ...,
     as_of: str | Point | None = ...,
@@ -115,7 +115,7 @@ def cut(
 
 def cut(
     session: SparkSession | DuckDBPyConnection,
-    lake: str | Path,
+    lake: str | LakeAddress,
     *,
     published: bool = False,
     as_of: str | Point | None = None,
@@ -154,7 +154,7 @@ def _unpublished(home: LakeHome) -> DefiniteError:
     return DefiniteError(f"nothing has been published: every table is in error: {reasons}", "\n".join(hints) or None)
 
 
-def cut_as_it_lies(session: Any, lake: str | Path, position: SourcePosition) -> Cut[Any]:
+def cut_as_it_lies(session: Any, lake: str | LakeAddress, position: SourcePosition) -> Cut[Any]:
     """Exactly what a snapshot of the source at `position` shows. The log must have got there.
 
     The caller looks at the tables' definitions before and after. Each published version counts with what other writers
@@ -168,15 +168,15 @@ def cut_as_it_lies(session: Any, lake: str | Path, position: SourcePosition) -> 
     return _assemble(engine_of(session), home, reader, _with_other_writers(home, base), seq, is_vouched=False)
 
 
-def seq_shown(lake: str | Path, position: SourcePosition) -> int:
+def seq_shown(lake: str | LakeAddress, position: SourcePosition) -> int:
     """The last transaction of the log that a snapshot of the source at `position` shows. The log must have got
     there."""
     _, reader, codec = _opened(lake)
     return reader.seq_at(codec.shown_up_to(position))
 
 
-def _opened(lake: str | Path) -> tuple[LakeHome, LogReader, type[Codec]]:
-    home = LakeHome.find(Path(lake))
+def _opened(lake: str | LakeAddress) -> tuple[LakeHome, LogReader, type[Codec]]:
+    home = LakeHome.find(lake)
     record = home.source()
     assert record is not None
     if not home.log.is_dir():
@@ -204,11 +204,13 @@ def _last_of(stored: LakeTable, named: CutTable) -> int:
     return number
 
 
-def arrow(lake: str | Path, table: str, *, published: bool = False, as_of: str | Point | None = None) -> pa.Table:
+def arrow(
+    lake: str | LakeAddress, table: str, *, published: bool = False, as_of: str | Point | None = None
+) -> pa.Table:
     """The rows of one table, `namespace.name` or `name` where only one has it, at one cut. Needs no Spark."""
     from tailrace.read.duckdb import connect
 
-    name = str(LakeHome.find(Path(lake)).table_named(table))
+    name = str(LakeHome.find(lake).table_named(table))
     with connect(is_private=True) as connection:
         return cut(connection, lake, published=published, as_of=as_of, register=False).tables[name].to_arrow_table()
 

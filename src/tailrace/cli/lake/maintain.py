@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 from rich.status import Status
@@ -21,6 +20,7 @@ from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.lake.maintenance import Maintenance
 from tailrace.lake.retention import Retention
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.table import TableId
 from tailrace.settings import LOCAL_SPARK, SparkSettings
 
@@ -36,7 +36,7 @@ class TableUpkeep:
 
 
 def run_maintain(
-    lake: Path, retention: Retention, console: Console, *, dry_run: bool, spark: SparkSettings = LOCAL_SPARK
+    lake: LakeAddress, retention: Retention, console: Console, *, dry_run: bool, spark: SparkSettings = LOCAL_SPARK
 ) -> None:
     """All steps that are due. A table in trouble is told, and the others are seen to."""
     home = LakeHome.find(lake)

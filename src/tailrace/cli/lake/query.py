@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
@@ -22,6 +21,7 @@ from tailrace.cli.console import PlainConsole, fitting, print_table, print_wide
 from tailrace.errors import DefiniteError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
+from tailrace.model.lake_address import LakeAddress
 from tailrace.read.cut import Cut, cut
 from tailrace.read.values import json_value, plain
 from tailrace.settings import LOCAL_SPARK, SparkSettings
@@ -48,7 +48,7 @@ class Format(StrEnum):
 class QueryCommand:
     """What was asked, of which lake."""
 
-    lake: Path
+    lake: LakeAddress
     sql: str
     in_spark: bool
     style: Format

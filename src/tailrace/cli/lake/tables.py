@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +12,9 @@ from rich.text import Text
 from tailrace.cli.app import App, CommandGroup
 from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
+from tailrace.cli.options import Lake
 from tailrace.errors import DefiniteError
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.table_state import TableState
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ app = App(
     cls=ListByDefault,
 )
 
-Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The lake's folder.")]
 STYLES = {
     TableState.LIVE: "green",
     TableState.ERRORED: "red",
@@ -119,7 +119,7 @@ def exclude(lake: Lake, pattern: Pattern) -> None:
     _choose(lake, pattern, is_taken=False)
 
 
-def _choose(lake: Path, pattern: str, *, is_taken: bool) -> None:
+def _choose(lake: LakeAddress, pattern: str, *, is_taken: bool) -> None:
     with shown_errors():
         from tailrace.lake.home import LakeHome
         from tailrace.lake.records.choices import Choice
