@@ -63,7 +63,7 @@ class MemoryBucket:
     def at(self, folder: str) -> MemoryBucket:
         return MemoryBucket(self.bucket, self.cache_folder, self._key(folder))
 
-    def put(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: bytes, *, is_private: bool = False) -> None:
         with self._objects.lock:
             self._objects.contents[self._key(name)] = bytes(content), time.time_ns()
 

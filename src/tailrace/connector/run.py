@@ -130,7 +130,7 @@ class Run:
         if engine.done.jobs:
             self._tell(events.SparkWorked(engine.done))
         with suppress(OSError):
-            home.left.write(Left(self._applier.left(), *self._opened.look.left()))
+            home.runs.left.write(Left(self._applier.left(), *self._opened.look.left()))
 
     def step(self) -> bool:
         """One turn. True when everything is done. Raises `Stopped` when it is to end."""

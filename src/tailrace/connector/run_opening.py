@@ -99,7 +99,7 @@ class Opening:
         record = self._claim(home, identity)
         source = self.source.claimed(record.claim)
         # Taken away before anything changes: a run that dies from here on leaves none.
-        left = home.left.take()
+        left = home.runs.left.take()
         engine = stack.enter_context(engine_of(settings, home, self.engine, self.tell))
         if is_new or book.of_state(*COPYING):
             # Rows will be copied: Spark starts beside the preparation of the source.
@@ -107,7 +107,7 @@ class Opening:
         desk = SignalDesk(home, settings, source.decode)
         stack.callback(desk.close)
         # Before the source is prepared: what is inserted into the signal table from then on counts.
-        desk.begin(LogReader(home.log) if _has_log(home) else None)
+        desk.begin(LogReader(home.log) if home.has_log else None)
         first = _FirstLook(home, source, Chooser(settings, source, home), book, self)
         look, record = first.take(replace(record, identity=identity), left)
         # After the look: it has made what the source needs to send every table.
@@ -138,7 +138,7 @@ class Opening:
         home = LakeHome.create(self.settings.lake)
         stack.enter_context(home.locked())
         self.control.home = home
-        stack.enter_context(messages_to(home.messages))
+        stack.enter_context(messages_to(home.runs.messages))
         return home
 
     def _claim(self, home: LakeHome, identity: Mapping[str, str]) -> SourceRecord:
@@ -152,7 +152,7 @@ class Opening:
 
     def _await_log(self, home: LakeHome, capture: Capture, troubles: Troubles) -> LogReader:
         """The log, once capture has begun one."""
-        while not _has_log(home):
+        while not home.has_log:
             capture.check()
             self.patience.bear(troubles.tell(None))
             self.control.stop.check()
@@ -176,7 +176,7 @@ class _FirstLook:
         Where the source has lost changes and that is allowed, every table is copied again. All of this is written down
         before anything after the gap is taken up.
         """
-        if not _has_log(self.home):
+        if not self.home.has_log:
             # Copies begin only when there is a log. A new one would not tell what the old one had.
             self.book.set(decide_without_log(self.book.records))
         end, restarts = self.book.resume(), self.opening.restarts
@@ -209,7 +209,3 @@ class _FirstLook:
         if not look.is_unchanged(left):
             look.begin(self.book.resume())
         return look
-
-
-def _has_log(home: LakeHome) -> bool:
-    return (home.log / "head").exists()

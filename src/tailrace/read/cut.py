@@ -26,7 +26,15 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.read._engine import Engine, Frame, engine_of
-from tailrace.read._points import Point, last_move, newest_base, parse_point, wanted_seq, with_tables_that_left
+from tailrace.read._points import (
+    Point,
+    last_move,
+    newest_base,
+    parse_point,
+    require_published,
+    wanted_seq,
+    with_tables_that_left,
+)
 from tailrace.read._tables import CutTables
 from tailrace.read.names import TableNames
 from tailrace.source.door.codec import Codec
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+NO_HOME = "the lake's home is not on this machine: what was committed after this cut is not shown"
 _SHOW_TABLES = re.compile(r"\s*show\s+tables[\s;]*", re.IGNORECASE)
 
 
@@ -52,6 +61,8 @@ class Cut(Generic[Frame]):
     tables: CutTables[Frame]
     """By `namespace.name`; those in error or being copied are not there, and say why when asked for."""
     engine: Engine[Frame]
+    note: str | None = None
+    """What a reader should know of it."""
 
     def sql(self, query: str) -> Frame:
         """Run the engine's SQL over this cut's tables, named as in the source. Opens those that the query names. A
@@ -123,25 +134,33 @@ def cut(
 ) -> Cut[Any]:
     """One cut: the newest commit, the last published one, or the state as of a source position or a time.
 
-    With `register`, its tables are the session's temporary views.
+    With `register`, its tables are the session's temporary views. Where the home of a lake is not on this machine, only
+    published cuts can be had, and `Cut.note` says so.
     """
-    home, reader, codec = _opened(lake)
+    found = cut_of(session, LakeHome.find(lake), published=published, as_of=as_of)
+    if register:
+        found.register()
+    return found
+
+
+def cut_of(session: Any, home: LakeHome, *, published: bool = False, as_of: str | Point | None = None) -> Cut[Any]:
+    """One cut of a lake that was found; registers nothing."""
+    reader, codec = _log_of(home), _codec_of(home)
     engine = engine_of(session)
     point = parse_point(as_of, codec) if isinstance(as_of, str) else as_of
-    seq = None if published else wanted_seq(home, reader, point, codec)
+    seq = wanted_seq(home, reader, point, codec) if reader is not None and not published else None
     base = newest_base(home, seq, point)
     if base is None:
         if as_of is None:
             raise _unpublished(home)
         raise DefiniteError(f"the lake has no cut as old as {as_of}", "ask for a later point")
-    if seq is not None:
+    if reader is None and point is not None:
+        require_published(home, base, point, codec)
+    if reader is not None and seq is not None:
         base = engine.base_for(reader, home.cuts, base, seq, partial(last_move, home, base))
-    if point is not None and seq == base.seq:
+    if point is not None and (reader is None or seq == base.seq):
         base = with_tables_that_left(home, base)
-    found = _assemble(engine, home, reader, base, base.seq if seq is None else seq)
-    if register:
-        found.register()
-    return found
+    return _assemble(engine, home, reader, base, base.seq if seq is None else seq)
 
 
 def _unpublished(home: LakeHome) -> DefiniteError:
@@ -160,7 +179,8 @@ def cut_as_it_lies(session: Any, lake: str | LakeAddress, position: SourcePositi
     The caller looks at the tables' definitions before and after. Each published version counts with what other writers
     have made of it since: it is what a plain reader of the table finds, and what the next publish builds on.
     """
-    home, reader, codec = _opened(lake)
+    home, reader = _with_log(lake)
+    codec = _codec_of(home)
     seq = seq_shown(lake, position)
     base = home.cuts.newest(lambda cut: cut.seq <= seq and cut.position <= position)
     if base is None:
@@ -171,17 +191,35 @@ def cut_as_it_lies(session: Any, lake: str | LakeAddress, position: SourcePositi
 def seq_shown(lake: str | LakeAddress, position: SourcePosition) -> int:
     """The last transaction of the log that a snapshot of the source at `position` shows. The log must have got
     there."""
-    _, reader, codec = _opened(lake)
-    return reader.seq_at(codec.shown_up_to(position))
+    home, reader = _with_log(lake)
+    return reader.seq_at(_codec_of(home).shown_up_to(position))
 
 
-def _opened(lake: str | LakeAddress) -> tuple[LakeHome, LogReader, type[Codec]]:
+def _with_log(lake: str | LakeAddress) -> tuple[LakeHome, LogReader]:
     home = LakeHome.find(lake)
+    reader = _log_of(home)
+    if reader is None:
+        raise DefiniteError(f"the home of {lake} is not on this machine", "ask where tailrace sync runs")
+    return home, reader
+
+
+def _log_of(home: LakeHome) -> LogReader | None:
+    """None where the lake's home is not on this machine, or only one that the lake has left behind."""
+    if home.is_inside:
+        if not home.log.is_dir():
+            raise DefiniteError(f"{home.lake} has no log yet", "run tailrace sync first")
+        return LogReader(home.log)
+    if not home.has_log:
+        return None
+    # The cut first: a log that belongs to it has all that it has.
+    newest, reader = home.cuts.newest(), LogReader(home.log)
+    return None if newest is not None and reader.head.seq < newest.seq else reader
+
+
+def _codec_of(home: LakeHome) -> type[Codec]:
     record = home.source()
     assert record is not None
-    if not home.log.is_dir():
-        raise DefiniteError(f"{lake} has no log yet", "run tailrace sync first")
-    return home, LogReader(home.log), codec_of(record.kind)
+    return codec_of(record.kind)
 
 
 def _with_other_writers(home: LakeHome, base: PublishedCut) -> PublishedCut:
@@ -218,21 +256,18 @@ def arrow(
 def _assemble(
     engine: Engine[Frame],
     home: LakeHome,
-    reader: LogReader,
+    reader: LogReader | None,
     base: PublishedCut,
     seq: int,
     *,
     is_vouched: bool = True,
 ) -> Cut[Frame]:
-    record = home.source()
-    assert record is not None
-    codec = codec_of(record.kind)
-    if seq > base.seq and base.seq + 1 < reader.oldest_seq:
-        start = codec.format(base.position)
-        raise DefiniteError(f"the log no longer has the changes after {start}", "ask for a published cut")
-    position = base.position
-    if seq > base.seq:
+    codec, position = _codec_of(home), base.position
+    if reader is not None and seq > base.seq:
+        if base.seq + 1 < reader.oldest_seq:
+            start = codec.format(base.position)
+            raise DefiniteError(f"the log no longer has the changes after {start}", "ask for a published cut")
         position = max(position, reader.position_of(seq))
     time = datetime.fromtimestamp(position.time_us / 1_000_000, UTC)
     tables = CutTables(engine, home, reader, base, seq, is_vouched=is_vouched)
-    return Cut(seq, position, codec.format(position), time, tables, engine)
+    return Cut(seq, position, codec.format(position), time, tables, engine, NO_HOME if reader is None else None)

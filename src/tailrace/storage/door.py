@@ -91,8 +91,9 @@ class Storage(Protocol):
         """A folder of the place, as a place of its own. It need not be there yet."""
         ...
 
-    def put(self, name: str, content: bytes) -> None:
-        """Write a file, or replace one, as a whole. Survives a power cut when this returns."""
+    def put(self, name: str, content: bytes, *, is_private: bool = False) -> None:
+        """Write a file, or replace one, as a whole. Survives a power cut when this returns. With `is_private`, only its
+        owner may read it, where the place knows owners."""
         ...
 
     def put_new(self, name: str, content: bytes) -> bool:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tailrace.failpoint import failpoint
 from tailrace.storage.door import StoredFile
-from tailrace.storage.files import Disk, sync, write
+from tailrace.storage.files import Disk, replace, sync, write
 from tailrace.storage.line_file import LineFile
 
 THREADS = 8
@@ -65,10 +65,14 @@ class LocalFolder:
     def at(self, folder: str) -> LocalFolder:
         return LocalFolder(self.root, _joined(self.folder, folder))
 
-    def put(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: bytes, *, is_private: bool = False) -> None:
+        path = self._located(name)
+        if is_private:
+            replace(path, content, point="file.draft")
+            return
         with self._draft(name, content) as draft:
-            draft.replace(self._located(name))
-        sync(draft.parent)
+            draft.replace(path)
+        sync(path.parent)
 
     def put_new(self, name: str, content: bytes) -> bool:
         with self._draft(name, content) as draft:

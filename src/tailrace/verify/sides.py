@@ -51,7 +51,7 @@ class Sides:
         record = home.source()
         assert record is not None
         kind = source.kind, kinds.path_of(source)
-        return cls(source, point, home.path, kind, (record.format, formats.path_of(record.format)))
+        return cls(source, point, home.lake, kind, (record.format, formats.path_of(record.format)))
 
     def source_rows(self, chunks: Iterable[Chunk], schema: TableSchema) -> Iterator[Any]:
         """The rows of some chunks, on one connection."""

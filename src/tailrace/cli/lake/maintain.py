@@ -42,7 +42,7 @@ def run_maintain(
     home = LakeHome.find(lake)
     holder = home.holder()
     if holder is not None:
-        message = f"{home.path} is in use by another tailrace (pid {holder})"
+        message = f"{home.lake} is in use by another tailrace (pid {holder})"
         raise DefiniteError(message, "a running sync maintains its lake itself; stop it to do so by hand")
     with home.locked(), console.status("looking at the cuts") as status, spark_engine(home, spark) as engine:
         maintenance = Maintenance(home, retention, dry_run)
@@ -51,7 +51,7 @@ def run_maintain(
         done = [_seen_to(home, engine, maintenance, table, status) for table in sorted(home.tables.load())]
         damaged = maintenance.forget_damaged()
         if not dry_run:
-            home.maintained_file.touch(0o600)
+            home.runs.maintained.touch(0o600)
     _show(done, console, dry_run=dry_run)
     would = "would be " if dry_run else ""
     console.print(f"{forgotten:,} of {before:,} cuts {would}forgotten", highlight=False)

@@ -109,8 +109,8 @@ def _session(query: QueryCommand, home: LakeHome) -> Iterator[Any]:
 
     record = home.source()
     assert record is not None
-    log_path = home.path / "_tailrace" / "query.log"
-    spark = session(format_named(record.format), log_path, settings=query.spark, lake=home.path)
+    log_path = home.folder / "query.log"
+    spark = session(format_named(record.format), log_path, settings=query.spark, lake=home.shared_folder)
     try:
         yield spark
     finally:
@@ -132,7 +132,10 @@ def answer(query: QueryCommand, cut: Cut[Any], *, is_first: bool = True) -> None
     sys.stdout.flush()
     when = f"{cut.commit_time:%Y-%m-%d %H:%M:%S.%f} UTC"
     line = f"[dim]cut {cut.text}, transaction {cut.seq:,}, committed {when}[/dim]"
-    PlainConsole(stderr=True).print(line, highlight=False)
+    notes = PlainConsole(stderr=True)
+    notes.print(line, highlight=False)
+    if cut.note is not None:
+        notes.print(f"[dim]{cut.note}[/dim]", highlight=False, soft_wrap=True)
 
 
 Rows = Callable[..., Iterator[tuple[Any, ...]]]

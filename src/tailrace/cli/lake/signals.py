@@ -137,7 +137,7 @@ def signals(
             for record in records:
                 typer.echo(json.dumps(_fields(record)))
             return
-        last = {each.signal: each for each in home.notifications.all()}
+        last = {each.signal: each for each in home.signals.notifications.all()}
         print_table(PlainConsole(), _table(records, last))
 
 

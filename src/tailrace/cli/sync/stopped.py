@@ -22,7 +22,7 @@ def stopped_text(lake: LakeAddress, *, is_prepared: bool) -> str:
     """Of a run that was stopped; `is_prepared` says that it made something at the source."""
     home = LakeHome(lake)
     record = home.source()
-    has_log = (home.log / "head").exists()
+    has_log = home.has_log
     if record is None or not (has_log or is_prepared):
         return "interrupted: nothing was published, and nothing was made at the source"
     cut = home.cuts.newest()

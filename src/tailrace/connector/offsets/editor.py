@@ -161,7 +161,7 @@ def planned_undo(lake: str | LakeAddress, who: str, server: str | None = None) -
 def _undo(now: LakeOffset, who: str) -> OffsetEdit:
     last = now.last_edit()
     if last is None:
-        raise DefiniteError("there is no edit to undo", f"the history: tailrace offsets history {now.home.path}")
+        raise DefiniteError("there is no edit to undo", f"the history: tailrace offsets history {now.home.lake}")
     effect, says = _undoing(now, last)
     return replace(_edit(now, EditKind.UNDO, who, last.before, effect, says), undoes=last.version)
 
@@ -181,7 +181,7 @@ def locked(home: LakeHome) -> Iterator[LakeHome]:
             stack.enter_context(home.locked())
         except DefiniteError:
             raise RunningError(
-                f"{home.path} is in use by process {home.holder() or '?'}: offsets are changed only when it is stopped",
+                f"{home.lake} is in use by process {home.holder() or '?'}: offsets are changed only when it is stopped",
                 "stop the connector, then try again",
             ) from None
         yield home

@@ -32,7 +32,7 @@ def signal(
         raise DefiniteError(f"invalid signal: {order.reason}", "tailrace signal --help shows examples")
     home = LakeHome.find(lake)
     if sent.id not in {record.signal.id for record in lake_signals(home)}:
-        home.requests.ask_signal(sent)
+        home.signals.requests.ask_signal(sent)
     return sent.id
 
 
@@ -45,9 +45,9 @@ def lake_signals(home: LakeHome) -> list[SignalRecord]:
     """Every signal that is kept, oldest first, then those that no connector has taken up yet."""
     waiting = [
         SignalRecord(signal, "request", SignalState.WAITING, asked_us, asked_us)
-        for signal, path in home.requests.signals()
+        for signal, path in home.signals.requests.signals()
         for asked_us in (int(path.name.partition("-")[0]) // 1000,)
     ]
-    known = home.signals.records()
+    known = home.signals.book.records()
     ids = {record.signal.id for record in known}
     return [*known, *(record for record in waiting if record.signal.id not in ids)]

@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any
 
 from tailrace.lake.home import LakeHome
-from tailrace.read.cut import Cut, cut
+from tailrace.read.cut import Cut, cut_of
 from tailrace.read.values import json_value
 from tailrace.server.errors import RequestError, TimedOutError
 
@@ -34,7 +34,7 @@ class Query:
 
 def cut_for(session: Any, home: LakeHome, query: Query) -> Cut[Any]:
     """The cut that the query is asked of."""
-    return cut(session, home.path, published=query.published, as_of=query.as_of, register=False)
+    return cut_of(session, home, published=query.published, as_of=query.as_of)
 
 
 def answer(found: Cut[Any], query: Query) -> bytes:
