@@ -1,4 +1,4 @@
-"""The door to the place where a lake lies: a folder today, a bucket next to it later.
+"""The door to the place where a lake lies: a folder, or a bucket.
 
 Names are texts with slashes between folders, relative to the place. What a call promises, it promises for the death of
 the process; what survives a power cut is said where it matters. A store that keeps every object whole and for good from
@@ -143,7 +143,8 @@ class Storage(Protocol):
         ...
 
     def delete(self, names: Iterable[str]) -> None:
-        """One after the other. What is not there is passed over, and a folder that becomes empty goes too."""
+        """What is not there is passed over, and a folder that becomes empty goes too. A folder deletes one after the
+        other, a store many at once; a crash leaves any of them."""
         ...
 
     def sync(self, names: Iterable[str], *, is_new: bool = False) -> None:
