@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +47,10 @@ class MemoryBucket:
     @property
     def address(self) -> str:
         return f"memory://{self.bucket}/{self.prefix}".rstrip("/")
+
+    @property
+    def access(self) -> Mapping[str, str]:
+        return {}
 
     @property
     def loses_unsynced(self) -> bool:

@@ -106,19 +106,44 @@ def with_options(command: str, function: Callable[..., None]) -> Callable[..., N
     for parameter in signature.parameters.values():
         is_given = parameter.name == PARAMETER
         parameters += [_parameter(*each) for each in options.items()] if is_given else [_as_text(parameter)]
+    has_lake = LAKE in signature.parameters
+    parameters += _OF_LAKES if has_lake else []
 
     @wraps(function)
     def run(**arguments: Any) -> None:
         values = {option: arguments.pop(name) for name, option in options.items()}
-        if arguments.get(LAKE) is not None:
+        if has_lake:
             with shown_errors():
-                arguments[LAKE] = parse_lake(arguments[LAKE])
+                arguments[LAKE] = _lake(arguments[LAKE], *(arguments.pop(each.name) for each in _OF_LAKES))
         if is_optioned:
             arguments[PARAMETER] = Given(command, values)
         function(**arguments)
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
+
+
+def _lake(text: str | None, home: str | None, options: list[str] | None) -> LakeAddress | None:
+    if text is None:
+        return None
+    from tailrace.configuration.secrets import resolved
+    from tailrace.storage.bucket_place import options_of as storage_options
+
+    given = storage_options(options or ())
+    return parse_lake(text, [(name, resolved(value)) for name, value in given.items()], Path(home) if home else None)
+
+
+def _option(name: str, kind: Any, metavar: str, words: str) -> inspect.Parameter:
+    annotation = Annotated[kind, typer.Option(f"--{name}", metavar=metavar, help=words)]
+    name = name.replace("-", "_")
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+_OF_LAKES = [
+    _option("home", str | None, "FOLDER", "Of a lake in a bucket: the local folder for its log and state."),
+    _option("storage-option", list[str] | None, "KEY=VALUE", "How a bucket's store is reached: region=… Repeatable."),
+]
+"""What every command takes beside its lake."""
 
 
 def _as_text(parameter: inspect.Parameter) -> inspect.Parameter:

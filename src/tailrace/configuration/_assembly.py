@@ -21,6 +21,7 @@ from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Wa
 LOG_QUOTA_BYTES_MIN = 64 << 20
 LOG_SEGMENT_BYTES_MIN = 1 << 20
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_STORAGE = "lake.storage."
 _SPARK_CONF = "spark.conf."
 _MODES = {"no_data": SnapshotMode.NEVER}
 
@@ -52,10 +53,10 @@ def assembled(examination: Examination, lakes: Path | None) -> ConnectorParts | 
 
 
 def _lake(examination: Examination, name: str | None, lakes: Path | None) -> LakeAddress | None:
-    path = examination.text("lake.path")
+    path, home = examination.text("lake.path"), examination.text("lake.home")
     if path is not None:
         try:
-            return parse_lake(path)
+            return parse_lake(path, _storage_options(examination), Path(home) if home else None)
         except DefiniteError as error:
             examination.refuse("lake.path", f"{error.message}: {error.hint}")
             return None
@@ -66,6 +67,11 @@ def _lake(examination: Examination, name: str | None, lakes: Path | None) -> Lak
             "lake.path", "missing: the connector's name cannot be a folder's, so give the lake's folder"
         )
     return None if lakes is None or name is None else lakes / name
+
+
+def _storage_options(examination: Examination) -> list[tuple[str, str]]:
+    values = examination.values.items()
+    return [(key.removeprefix(_STORAGE), value) for key, value in values if key.startswith(_STORAGE)]
 
 
 def settings_of(examination: Examination, lake: LakeAddress) -> ConnectorSettings:

@@ -36,7 +36,7 @@ from tailrace.connector.tables.voucher import Vouching
 from tailrace.engine.door import Engine
 from tailrace.engine.spark.cluster import is_cluster
 from tailrace.engine.spark.session import require_startable
-from tailrace.errors import GapError
+from tailrace.errors import DefiniteError, GapError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.lake.records.clean_shutdown import Left
@@ -44,7 +44,7 @@ from tailrace.log.reader import LogReader
 from tailrace.log.write.adoption import adopt
 from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import COPYING, TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.door.source import Source
 from tailrace.source.door.values import Claim
 
@@ -89,6 +89,8 @@ class Opening:
     def open(self, stack: ExitStack) -> Opened:
         """Raises what keeps the run from beginning, and `Stopped` if it is not to begin any more."""
         is_new = LakeHome.is_new(self.settings.lake)
+        if not is_new:
+            self._require_home()
         identity = self._check(is_new)
         home = self._hold(stack)
         self.restarts.compare(home, identity)
@@ -133,6 +135,16 @@ class Opening:
             source.tables(settings.tables, settings.exclude)
         return dict(identity)
 
+    def _require_home(self) -> None:
+        """A definite error for a lake whose home is elsewhere, or lost: what was taken from the source and is in no cut
+        is in its log. Every table may be copied again instead."""
+        home = LakeHome(self.settings.lake)
+        if home.is_here or self.settings.snapshot_mode is SnapshotMode.WHEN_NEEDED:
+            return
+        message = f"the home of {home.lake} is not in {home.folder}: it has the log of what the source has sent"
+        hint = "name it: --home FOLDER; if it is lost, --snapshot-mode when_needed copies every table again"
+        raise DefiniteError(message, hint)
+
     def _hold(self, stack: ExitStack) -> LakeHome:
         """The lake, ours alone until the stack is closed."""
         home = LakeHome.create(self.settings.lake)
@@ -147,7 +159,7 @@ class Opening:
         claim = self.source.claim(record.claim if record else None)
         if record is None:
             record = SourceRecord(dict(identity), claim, self.settings.format)
-            home.store_source(record)
+            home.begin(record)
         return record
 
     def _await_log(self, home: LakeHome, capture: Capture, troubles: Troubles) -> LogReader:

@@ -51,7 +51,7 @@ from tailrace.lake.records.requests import Requests
 from tailrace.lake.records.signal_book import SignalBook
 from tailrace.lake.records.table_states import TableStates
 from tailrace.lake.records.vouched import VouchedFile
-from tailrace.model.lake_address import BucketLake, LakeAddress, parse_lake
+from tailrace.model.lake_address import LakeAddress, parse_lake
 from tailrace.model.table import TableId
 from tailrace.storage.door import Storage
 from tailrace.storage.files import sync
@@ -170,6 +170,11 @@ class LakeHome:
         return self.lake if isinstance(self.lake, Path) else self.folder
 
     @property
+    def is_here(self) -> bool:
+        """Whether a connector has worked with this home: its lock stays. What it took from the source is in its log."""
+        return self.is_inside or (self.folder / "lock").exists()
+
+    @property
     def has_log(self) -> bool:
         """Whether there is a log that can be read. A log that is begun has not yet."""
         return (self.log / "head").exists()
@@ -236,9 +241,19 @@ class LakeHome:
             "lake with --snapshot-mode when_needed: every table is copied again, by windows",
         )
 
+    def begin(self, record: SourceRecord) -> None:
+        """The first record of a lake. Durable when this returns. A definite error where another machine began a lake in
+        this place at the same moment."""
+        if self.is_inside:
+            return self.store_source(record)
+        content = _written(record)
+        if not self.storage.put_new(SOURCE, content) and self.storage.get(SOURCE) != content:
+            raise DefiniteError(f"another tailrace has just begun {self.lake}", "name another place for one of the two")
+        return None
+
     def store_source(self, record: SourceRecord) -> None:
         """Durable when this returns."""
-        self.storage.put(SOURCE, json.dumps(asdict(record), indent=2).encode(), is_private=True)
+        self.storage.put(SOURCE, _written(record), is_private=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -272,9 +287,20 @@ def home_of(lake: LakeAddress) -> Path:
 
 
 def _place_of(lake: LakeAddress) -> Storage:
-    if isinstance(lake, BucketLake):
-        raise DefiniteError(f"{lake} lies in a bucket, where no lake can lie yet", "name a folder for the lake")
-    return LocalFolder(lake)
+    if isinstance(lake, Path):
+        return LocalFolder(lake)
+    if not lake.address.startswith("s3://"):
+        raise DefiniteError(
+            f"{lake}: only stores that speak S3 can have a lake yet", "name a folder, or s3://BUCKET/NAME"
+        )
+    # Loaded where it is needed alone.
+    from tailrace.storage.bucket import Bucket
+
+    return Bucket.of(lake.address, dict(lake.options))
+
+
+def _written(record: SourceRecord) -> bytes:
+    return json.dumps(asdict(record), indent=2).encode()
 
 
 def _require_folder(lake: LakeAddress) -> None:

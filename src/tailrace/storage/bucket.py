@@ -58,6 +58,10 @@ class Bucket(BucketObjects):
         return cls(place, folder, patience, cache_root)
 
     @property
+    def access(self) -> Mapping[str, str]:
+        return self.place.access
+
+    @property
     def loses_unsynced(self) -> bool:
         return False
 

@@ -20,7 +20,7 @@ from obstore.exceptions import (
     UnknownConfigurationKeyError,
 )
 
-from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.errors import DefiniteError, StoreError, TailraceError
 from tailrace.storage.bucket_place import BucketPlace
 
 TAKEN = (AlreadyExistsError, PreconditionError)
@@ -128,9 +128,9 @@ def _passing(error: Exception, answer: StoreAnswer, place: BucketPlace) -> Tailr
         return DefiniteError(f"{place.root}: the certificate of {_endpoint(place)} is not to be trusted", hint)
     if isinstance(error, GenericError) and "kind: Connect" in answer.text:
         hint = "see whether it runs, and whether --storage-option endpoint=URL names it: it is tried again by itself"
-        return TransientError(f"{place.root}: {_endpoint(place)} cannot be reached", hint)
+        return StoreError(f"{place.root}: {_endpoint(place)} cannot be reached", hint)
     what = f"answers {answer.status}{_told(answer)}" if answer.status else "did not answer"
-    return TransientError(f"{place.root}: the store {what}", "it is tried again by itself")
+    return StoreError(f"{place.root}: the store {what}", "it is tried again by itself")
 
 
 def invalid_option(error: Exception, place: BucketPlace) -> TailraceError:

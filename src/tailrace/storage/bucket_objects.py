@@ -45,7 +45,7 @@ class BucketObjects:
     def address(self) -> str:
         return f"{self.place.root}/{self.folder}".rstrip("/")
 
-    def put(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: bytes, *, is_private: bool = False) -> None:
         self.ask(name, lambda client, key: obstore.put(client, key, content, use_multipart=False))
 
     def put_new(self, name: str, content: bytes) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tailrace.errors import DefiniteError
@@ -41,6 +41,13 @@ _CLIENT_OPTIONS = frozenset(
     ]
 )
 _ENDPOINTS = ("endpoint_url_s3", "endpoint_url", "endpoint", "base_url")
+_ACCESS = (
+    ("access_key_id", ("access_key_id",)),
+    ("secret_access_key", ("secret_access_key",)),
+    ("token", ("token", "session_token")),
+    ("region", ("region", "default_region")),
+)
+"""What readers that others wrote need, and what it is called."""
 _SEGMENT = re.compile(r"[^\x00-\x1f\x7f%?#\\]+")
 
 
@@ -93,6 +100,20 @@ class BucketPlace:
         return next(filter(None, (*own, *environment)), None)
 
     @property
+    def access(self) -> dict[str, str]:
+        """What reaches the store, given or from the environment, under one name each."""
+        given = dict(self.options)
+        found = {name: _first(given, os.environ if self.scheme == "s3" else {}, names) for name, names in _ACCESS}
+        found |= {name: value for name, value in given.items() if name not in found}
+        access = {name: value for name, value in found.items() if value}
+        if self.endpoint is not None:
+            access["endpoint"] = self.endpoint
+        for name, value in access.items():
+            if _SECRET.search(name) and name not in _PUBLIC:
+                hide(value)
+        return access
+
+    @property
     def config(self) -> dict[str, str]:
         """What obstore is told of the store."""
         return {name: value for name, value in self.options if name not in _CLIENT_OPTIONS}
@@ -107,6 +128,12 @@ class BucketPlace:
             # Whoever names the endpoint so has said that it may be.
             chosen.setdefault("allow_http", "true")
         return chosen
+
+
+def _first(given: Mapping[str, str], environment: Mapping[str, str], names: Sequence[str]) -> str | None:
+    """Under any of these names: what is given counts before what the environment has."""
+    own = (given.get(name) for name in names)
+    return next(filter(None, (*own, *(environment.get(f"AWS_{name.upper()}") for name in names))), None)
 
 
 def options_of(given: Iterable[str]) -> dict[str, str]:

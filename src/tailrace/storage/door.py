@@ -9,7 +9,7 @@ Every implementation can be pickled: tasks write and read through it too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +74,12 @@ class Storage(Protocol):
     @property
     def address(self) -> str:
         """What readers that others wrote call the place."""
+        ...
+
+    @property
+    def access(self) -> Mapping[str, str]:
+        """What readers that others wrote must be told to reach the place: `region`, `endpoint`, `access_key_id` and the
+        like, secrets among them. Nothing for a folder."""
         ...
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -53,6 +53,10 @@ class LocalFolder:
     @property
     def address(self) -> str:
         return str(self.path)
+
+    @property
+    def access(self) -> Mapping[str, str]:
+        return {}
 
     @property
     def loses_unsynced(self) -> bool:

@@ -33,10 +33,23 @@ def test_a_place_where_no_lake_can_lie_is_refused_by_every_command(
     for lake, message in (
         ("hdfs://host/shop", "no lake can lie at hdfs://"),
         ("s3a://bucket/shop", "write it as s3://BUCKET/NAME"),
-        ("s3://bucket/shop", "s3://bucket/shop lies in a bucket, where no lake can lie yet"),
+        ("gs://bucket/shop", "gs://bucket/shop: only stores that speak S3 can have a lake yet"),
     ):
         found = CliRunner().invoke(app, [lake if each == "LAKE" else each for each in command])
         assert found.exit_code == 2
         assert message in found.stderr
         assert "hint: " in found.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_given_for_a_bucket_is_looked_up_and_refused_for_a_folder(tmp_path: Path) -> None:
+    for given, message in (
+        ("--home=elsewhere", "is a folder, and has its home inside"),
+        ("--storage-option=region=eu", "is a folder: it has no storage options"),
+        ("--storage-option=geheim", "a storage option has no name"),
+        ("--storage-option=token=${env:NO_SUCH_VARIABLE}", "the environment has no such variable"),
+    ):
+        found = CliRunner().invoke(app, ["tables", str(tmp_path), given])
+        assert found.exit_code == 2
+        assert message in found.stderr
+        assert "geheim" not in found.stderr
