@@ -22,6 +22,7 @@ A lake in a folder has it inside, as LAKE/_tailrace; of any other lake it is a f
     HOME/left.json     how the last run left the lake, if it ended in order
     HOME/maintained    an empty file, as old as the last look for what can be deleted
     HOME/lock          held by the running connector
+    HOME/lake.json     which lake it is the home of, where that does not follow from where it lies
 
 `source.json` is written before anything is made at the source: a slot of ours that nothing durable names
 would hold back the server's WAL for ever.
@@ -54,13 +55,14 @@ from tailrace.lake.records.vouched import VouchedFile
 from tailrace.model.lake_address import LakeAddress, parse_lake
 from tailrace.model.table import TableId
 from tailrace.storage.door import Storage
-from tailrace.storage.files import sync
+from tailrace.storage.files import read_json, sync, write_json
 from tailrace.storage.folder_lock import FolderLock, HeldError, note_of_holder
 from tailrace.storage.local import LocalFolder
 
 OWN = "_tailrace"
 """The folder for what a lake knows about itself. No table has it: its name begins with no letter."""
 SOURCE = f"{OWN}/source.json"
+OWNER = "lake.json"
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _HASH_DIGITS = 12
 
@@ -126,11 +128,14 @@ class LakeHome:
         lake = parse_lake(lake)
         home = cls(lake, storage)
         home._require_free()
+        home._require_own()
         made = [folder for folder in (home.folder, *home.folder.parents) if not folder.exists()]
         try:
             home.folder.mkdir(0o700, parents=True, exist_ok=True)
             for folder in made:
                 sync(folder.parent)
+            if not home.is_inside:
+                write_json(home.folder / OWNER, home._owner)
         except OSError as error:
             what = lake if isinstance(lake, Path) else home.folder
             raise DefiniteError(f"cannot create {what}: {error.strerror}", "choose a folder you may write to") from None
@@ -142,6 +147,7 @@ class LakeHome:
         lake = parse_lake(lake)
         home = cls(lake, storage)
         _require_folder(home.lake)
+        home._require_own()
         if home.source() is None:
             raise DefiniteError(f"{lake} is not a Tailrace lake", f"make one with: tailrace sync DSN {lake}")
         return home
@@ -151,13 +157,31 @@ class LakeHome:
         """Whether a lake has yet to begin; a definite error if it cannot begin there. Makes nothing."""
         home = cls(lake, storage)
         home._require_free()
-        return home.source() is None
+        home._require_own()
+        is_new = home.source() is None
+        if is_new and not home.is_inside and home.log.exists():
+            message = f"there is no lake in {home.lake}, but {home.folder} has the log of one that was there"
+            raise DefiniteError(message, "remove that folder to begin the lake again, or name another: --home FOLDER")
+        return is_new
 
     def _require_free(self) -> None:
         _require_folder(self.lake)
         names = set() if self.is_inside and self.folder.is_dir() else set(self.storage.names())
         if names and f"{OWN}/" not in names:
             raise DefiniteError(f"{self.lake} is not empty and not a Tailrace lake", "name an empty or a new folder")
+
+    def _require_own(self) -> None:
+        """A definite error for a folder that is the home of another lake. To work with the log of another one would
+        show when it is too late."""
+        owner = None if self.is_inside else read_json(self.folder / OWNER)
+        if owner not in (None, self._owner):
+            message = f"{self.folder} is the home of another lake, {owner.get('lake')}"
+            raise DefiniteError(message, "name another folder: --home FOLDER")
+
+    @property
+    def _owner(self) -> dict[str, str]:
+        """Which lake it is, in a home of its own. Two stores may have a bucket of one name."""
+        return {"lake": str(self.lake), "store": self.storage.access.get("endpoint", "")}
 
     @property
     def is_inside(self) -> bool:

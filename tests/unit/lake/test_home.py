@@ -49,7 +49,8 @@ def test_what_a_reader_needs_lies_in_the_lake_and_the_rest_in_its_home(tmp_path:
         home.signals.requests.ask_signal(Signal("a", "log"))
     assert not LakeHome.is_new(lake, bucket)
     assert stat.S_IMODE(home.folder.stat().st_mode) == 0o700
-    assert {path.name for path in home.folder.iterdir()} == {"lock", "vouched", "choices.json", "requests"}
+    names = {path.name for path in home.folder.iterdir()}
+    assert names == {"lake.json", "lock", "vouched", "choices.json", "requests"}
     there = LakeHome.find(replace(lake, home=tmp_path / "none"), bucket)
     assert there.source() == record
     assert list(there.tables.load()) == [TableId("a", "t")]
@@ -67,6 +68,45 @@ def test_a_place_that_has_something_else_does_not_become_a_lake(tmp_path: Path) 
     (tmp_path / "folder" / ".notes").touch()
     with pytest.raises(DefiniteError, match="is not empty and not a Tailrace lake"):
         LakeHome.create(tmp_path / "folder")
+
+
+def test_a_home_belongs_to_one_lake_and_does_not_outlive_it(tmp_path: Path) -> None:
+    lake, bucket = BucketLake("s3://bucket/shop", home=tmp_path / "home"), MemoryBucket(str(tmp_path), tmp_path)
+    home = LakeHome.create(lake, bucket)
+    assert LakeHome.is_new(lake, bucket), "it died before it had begun"
+    home.store_source(SourceRecord(SHOP, {}, "delta"))
+    home.log.mkdir()
+    assert not LakeHome.is_new(lake, bucket)
+    other = replace(lake, address="s3://bucket/other")
+    for refused in (LakeHome.create, LakeHome.is_new, LakeHome.find):
+        with pytest.raises(DefiniteError, match="is the home of another lake, s3://bucket/shop"):
+            refused(other, MemoryBucket(f"{tmp_path}/other", tmp_path))
+        with pytest.raises(DefiniteError, match="is the home of another lake"):
+            refused(lake, ElsewhereBucket(str(tmp_path), tmp_path))
+    bucket.delete(["_tailrace/source.json"])
+    with pytest.raises(DefiniteError, match="has the log of one that was there"):
+        LakeHome.is_new(lake, bucket)
+
+
+def test_of_two_machines_that_begin_a_lake_at_once_one_does(tmp_path: Path) -> None:
+    bucket = MemoryBucket(str(tmp_path), tmp_path)
+    mine, theirs = (
+        LakeHome.create(BucketLake("s3://bucket/shop", home=tmp_path / who), bucket) for who in ("mine", "theirs")
+    )
+    record = SourceRecord(SHOP, {"slot": "mine"}, "delta")
+    bucket.lose_answers(1)
+    mine.begin(record)
+    with pytest.raises(DefiniteError, match="another tailrace has just begun s3://bucket/shop"):
+        theirs.begin(replace(record, claim={"slot": "theirs"}))
+    assert theirs.source() == record
+
+
+class ElsewhereBucket(MemoryBucket):
+    """Of the same name, in another store."""
+
+    @property
+    def access(self) -> dict[str, str]:
+        return {"endpoint": "http://127.0.0.1:1"}
 
 
 def test_a_bucket_has_its_home_below_the_users_state_unless_a_folder_is_named(
