@@ -95,7 +95,7 @@ def _server(dsn: str, folder: Path, scale: Scale) -> dict[str, float]:
     lakes = [LakeHome(folder / f"lake-{number}") for number in range(scale.connectors)]
     with Server(folder / "home") as server, httpx.Client(base_url=server.address, timeout=60) as client:
         for number, lake in enumerate(lakes):
-            config = {"connector.class": "tailrace.postgresql", "database.dsn": dsn, "lake.path": str(lake.path)}
+            config = {"connector.class": "tailrace.postgresql", "database.dsn": dsn, "lake.lake": str(lake.lake)}
             body = {"name": f"connector-{number}", "config": config}
             client.post("/connectors", json=body).raise_for_status()
             _wait_for_cut(lake, NO_CUT)
@@ -144,5 +144,5 @@ def _wait_for_cut(lake: LakeHome, mark: tuple[int, int]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while lake.cuts.mark == mark:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"no cut of {lake.path.name} was published")
+            raise TimeoutError(f"no cut of {lake.lake} was published")
         time.sleep(0.1)

@@ -88,13 +88,13 @@ class SteppedLake:
         given = self._given_spark
         if given is not None and not isinstance(given, SparkSession):
             return nullcontext(given)
-        start = partial(session, lake_format, self.home.spark_log, brief=False)
+        start = partial(session, lake_format, self.home.runs.spark_log, brief=False)
         return SparkEngine(LazySession(start, given))
 
     def drop(self) -> None:
         """Remove what the source keeps for the lake, and the lake."""
-        drop_source(self._source, self.home.path)
-        shutil.rmtree(self.home.path)
+        drop_source(self._source, self.home.lake)
+        shutil.rmtree(self.home.shared_folder)
 
 
 class Publisher:

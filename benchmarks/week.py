@@ -238,7 +238,7 @@ def _seconds_of(new: Callable[[], Week], publishes: int) -> float:
 def _measured(week: Week, seq: int, batch_seconds: float, upkeep_seconds: float) -> Point:
     files = [path for path in week.path.iterdir() if path.is_file()]
     log = list((week.path / "_delta_log").iterdir())
-    lake_bytes = sum(path.stat().st_size for path in week.home.path.rglob("*") if path.is_file())
+    lake_bytes = sum(path.stat().st_size for path in week.home.shared_folder.rglob("*") if path.is_file())
     log_bytes = sum(path.stat().st_size for path in log)
     return Point(
         seq, len(files), log_bytes, len(log), week.home.cuts.mark[1], lake_bytes, batch_seconds, upkeep_seconds

@@ -72,5 +72,7 @@ say "compiling what reads the rows of a copy"
 .venv/bin/python -m tailrace.source.postgres.rows.copy_text
 say "starting Spark twice, so that Delta's jar is here and later starts take half the time"
 .venv/bin/python -m tailrace.engine.spark.prepared || fail "Spark did not start" "see above"
+say "fetching the S3 server that tests use"
+.venv/bin/python -m tests.s3 >/dev/null || fail "it could not be fetched" "see above"
 printf '%s\n' "$wanted" >"$stamp"
 say "done"

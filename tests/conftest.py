@@ -17,6 +17,7 @@ from tailrace import hidden
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from tests.s3 import S3Server
 
 ROOT = Path(__file__).resolve().parents[1]
 _numbers = itertools.count(1)
@@ -86,6 +87,15 @@ def database(postgres: EmbeddedPostgres) -> Iterator[str]:
     name = f"test_{next(_numbers)}"
     yield postgres.create_database(name)
     postgres.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """A server that speaks S3."""
+    from tests.s3 import s3_server
+
+    with s3_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

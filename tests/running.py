@@ -86,7 +86,7 @@ class Running:
     def wait_for_log(self, ordinal: int | None = None) -> None:
         """Until the log has everything up to this, or all that is committed now."""
         wanted = self.source.now().ordinal if ordinal is None else ordinal
-        wait_until((self.lake / "_tailrace" / "log" / "head").exists, WAIT_SECONDS)
+        wait_until(lambda: LakeHome(self.lake).has_log, WAIT_SECONDS)
         wait_until(lambda: self.reader.refresh().ordinal >= wanted or self._has_ended(), WAIT_SECONDS)
 
     def wait_for_live_reads(self) -> None:
@@ -98,7 +98,7 @@ class Running:
 
     @cached_property
     def reader(self) -> LogReader:
-        return LogReader(self.lake / "_tailrace" / "log")
+        return LogReader(LakeHome(self.lake).log)
 
 
 @contextmanager

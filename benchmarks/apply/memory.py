@@ -34,7 +34,7 @@ def measure(server: EmbeddedPostgres, folder: Path, scale: Scale) -> list[Aim]:
     for changes in scale.transactions:
         orders.change(changes, each=EACH, at_once=True)
         captured = lake.fill_log()
-        command = [sys.executable, "-m", "benchmarks.apply.memory", dsn, str(lake.home.path)]
+        command = [sys.executable, "-m", "benchmarks.apply.memory", dsn, str(lake.home.lake)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         found[changes] = {"captured": captured, **json.loads(done.stdout.splitlines()[-1])}
     show(

@@ -122,12 +122,12 @@ def _ours(dsn: str, lake: LakeHome, load: Writers, scale: Scale) -> Ours:
         load.count_from_now()
         with busy, transactions:
             begun, used = time.perf_counter(), processor_seconds()
-            tailrace.signal(lake.path, "execute-snapshot", {"data-collections": [f"public.{TABLE}"]}, id=SIGNAL)
+            tailrace.signal(lake.lake, "execute-snapshot", {"data-collections": [f"public.{TABLE}"]}, id=SIGNAL)
             _wait_for_copy(lake)
             took = time.perf_counter() - begun
             used = processor_seconds() - used
         console.print(f"ours: {load.per_second:,.0f} changes a second meanwhile, {used:.1f} s of the processor")
-    told = [each for each in lake.notifications.all() if each.signal == SIGNAL]
+    told = [each for each in lake.signals.notifications.all() if each.signal == SIGNAL]
     done = next(each for each in told if each.step is CopyStep.TABLE_COMPLETED)
     _verify(dsn, lake)
     return Ours(done.rows, took, transactions.seconds_max, quiet.seconds, busy.seconds, str(memory))
@@ -147,7 +147,7 @@ def _wait_for_copy(lake: LakeHome) -> None:
 
 def _verify(dsn: str, lake: LakeHome) -> None:
     """What was fast must be right, too."""
-    command = [sys.executable, "-m", "tailrace.cli.main", "verify", dsn, str(lake.path)]
+    command = [sys.executable, "-m", "tailrace.cli.main", "verify", dsn, str(lake.lake)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     if done.returncode:
         raise RuntimeError(f"the lake differs from the source: {done.stdout} {done.stderr}")

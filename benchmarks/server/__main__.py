@@ -70,7 +70,7 @@ def _measure(dsn: str, folder: Path, scale: Scale) -> list[Aim]:
         connection.execute(f"create table {BEATS} (id bigint generated always as identity primary key)")
     lake = LakeHome(folder / "lake")
     with Server(folder / "home") as server, PeakMemory() as memory:
-        _create(server.address, dsn, lake.path)
+        _create(server.address, dsn, lake.shared_folder)
         server.wait_for_cut(lake)
         with Writers(dsn, ROWS, PER_SECOND, "benchmarks.incremental.load") as load:
             load.run_for(SETTLE_SECONDS)

@@ -70,6 +70,10 @@ class TransientError(TailraceError):
     """May succeed when tried again: a dropped connection, a slot still held by a dying backend."""
 
 
+class StoreError(TransientError):
+    """The store that a lake lies in did not answer, or not as it should. What a run has in hand is tried again."""
+
+
 class DefiniteError(TailraceError):
     """Stays until a person acts: a wrong password, a missing privilege, a damaged segment."""
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tailrace.model.backoff import Backoff
+from tailrace.model.lake_address import LakeAddress
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Watermarking(StrEnum):
 class ConnectorSettings:
     """One connector: into which lake, and how. The source has settings of its own."""
 
-    lake: Path
+    lake: LakeAddress
     tables: tuple[str, ...] = ()
     """Patterns such as `public.*`; all tables when empty."""
     exclude: tuple[str, ...] = ()
@@ -149,7 +150,7 @@ class ConnectorSettings:
 class VerifySettings:
     """One verification: which lake it verifies, and how."""
 
-    lake: Path
+    lake: LakeAddress
     tables: tuple[str, ...] = ()
     """Patterns such as `public.*`; all tables when empty."""
     keys_max: int = 20

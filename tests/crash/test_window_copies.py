@@ -90,7 +90,7 @@ def assert_equal(lake: Path, script: Script) -> None:
 
 
 def steps(lake: Path, id_: str) -> list[CopyStep]:
-    told = LakeHome(lake).notifications.all()
+    told = LakeHome(lake).signals.notifications.all()
     return [each.step for each in told if each.signal == id_ and each.step is not CopyStep.IN_PROGRESS]
 
 
@@ -152,7 +152,7 @@ def test_killed_after_a_table_was_told_a_copy_at_once_is_still_made_at_once(scri
     killed_at("signals.asked", script.path, lake)
     assert sync(script.path, lake) == {ORDERS: TableState.LIVE}
     assert_equal(lake, script)
-    told = LakeHome(lake).notifications.all()
+    told = LakeHome(lake).signals.notifications.all()
     told = [each for each in told if each.signal is not None and each.step is CopyStep.TABLE_COMPLETED]
     assert [(each.signal, each.chunks) for each in told] == [("again", 0)], "by no windows"
 

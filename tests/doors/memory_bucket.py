@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +49,10 @@ class MemoryBucket:
         return f"memory://{self.bucket}/{self.prefix}".rstrip("/")
 
     @property
+    def access(self) -> Mapping[str, str]:
+        return {}
+
+    @property
     def loses_unsynced(self) -> bool:
         return False
 
@@ -63,7 +67,7 @@ class MemoryBucket:
     def at(self, folder: str) -> MemoryBucket:
         return MemoryBucket(self.bucket, self.cache_folder, self._key(folder))
 
-    def put(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: bytes, *, is_private: bool = False) -> None:
         with self._objects.lock:
             self._objects.contents[self._key(name)] = bytes(content), time.time_ns()
 

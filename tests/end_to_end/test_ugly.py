@@ -21,6 +21,7 @@ from tests.running import Running, captures, running
 import tailrace
 from tailrace.connector.status import lake_status
 from tailrace.errors import DefiniteError
+from tailrace.lake.home import LakeHome
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.read.duckdb import connect
 from tailrace.settings import ConnectorSettings
@@ -126,4 +127,4 @@ def assert_queries(lake: Path) -> None:
         assert first("select a_3 from public.clashing_columns where id = 1") == 20
         with pytest.raises(DefiniteError, match=r"table public\.dropped is errored"):
             cut.sql("select * from public.dropped")
-    assert {str(each.table) for each in lake_status(lake).tables} >= {"public.dropped", "public.orders"}
+    assert {str(each.table) for each in lake_status(LakeHome.find(lake)).tables} >= {"public.dropped", "public.orders"}

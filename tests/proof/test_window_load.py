@@ -136,7 +136,11 @@ def answered(lake: Path, id_: str, doomed: subprocess.Popen[bytes], chance: rand
 
     def is_far_enough() -> bool:
         record = next(each for each in lake_signals(home) if each.signal.id == id_)
-        told = [each for each in home.notifications.all() if each.signal == id_ and each.step is CopyStep.IN_PROGRESS]
+        told = [
+            each
+            for each in home.signals.notifications.all()
+            if each.signal == id_ and each.step is CopyStep.IN_PROGRESS
+        ]
         is_running = record.state is SignalState.RUNNING
         return doomed.poll() is not None or record.state not in UNDER_WAY or (is_running and len(told) >= windows)
 

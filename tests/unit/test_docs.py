@@ -44,11 +44,19 @@ def _section(document: str, heading: str) -> str:
     return found.group(0) if found else ""
 
 
+def _of_lakes(document: str) -> str:
+    """What is said once for every command that takes a lake."""
+    found = re.search(r"^## LAKE$.*?(?=^## )", document, re.MULTILINE | re.DOTALL)
+    assert found
+    return found.group(0)
+
+
 def test_every_command_and_option_is_documented() -> None:
     document = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     missing = []
     for name, options in _commands().items():
         section = _section(document, name)
+        section += _of_lakes(document) if section and "--storage-option" in options else ""
         missing += [name] if not section else [f"{name} {each}" for each in options if f"| `{each}" not in section]
     assert missing == []
 

@@ -2,6 +2,8 @@
 
 A command has a parameter `given: Given`. In its place a person finds all options of that command
 (`configuration.options`), with the types, limits and defaults of their properties. What is wrong is told by option.
+
+A command's parameter `lake` is a text to a person, and to the command the address that it comes to.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tailrace.cli.errors import shown_errors
 from tailrace.configuration.options import options_of
 from tailrace.configuration.problems import ConfigurationError
 from tailrace.configuration.properties import CLASS, Property, Type, property_of
+from tailrace.model.lake_address import LakeAddress, parse_lake
 from tailrace.source.door.words import CommandOption
 from tailrace.source.kinds import all_words, words_for
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from tailrace.settings import ConnectorSettings
 
 PARAMETER = "given"
+LAKE = "lake"
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Given:
     command: str
     values: Mapping[CommandOption, Any]
 
-    def configuration(self, dsn: str, lake: Path = Path()) -> Configuration:
+    def configuration(self, dsn: str, lake: LakeAddress = Path()) -> Configuration:
         """Of the source that a connection string names."""
         from tailrace.configuration.reading import read
 
@@ -51,7 +56,7 @@ class Given:
         # A folder's name is taken as it is, with blanks and all.
         return replace(configuration, settings=replace(configuration.settings, lake=lake))
 
-    def settings(self, lake: Path = Path()) -> ConnectorSettings:
+    def settings(self, lake: LakeAddress = Path()) -> ConnectorSettings:
         """Of a command without a source."""
         from tailrace.configuration.reading import read_settings
 
@@ -92,23 +97,62 @@ class Given:
 
 
 def with_options(command: str, function: Callable[..., None]) -> Callable[..., None]:
-    """The function with the options of a command in place of its parameter `given`, if it has that."""
+    """The function with the options of a command in place of its parameter `given`, and with a text for its `lake`; if
+    it has those."""
     signature = inspect.signature(function, eval_str=True)
-    if PARAMETER not in signature.parameters:
-        return function
-    options = {option.name.replace("-", "_"): option for option in options_of(command)}
+    is_optioned = PARAMETER in signature.parameters
+    options = {option.name.replace("-", "_"): option for option in options_of(command)} if is_optioned else {}
     parameters: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
         is_given = parameter.name == PARAMETER
-        parameters += [_parameter(*each) for each in options.items()] if is_given else [parameter]
+        parameters += [_parameter(*each) for each in options.items()] if is_given else [_as_text(parameter)]
+    has_lake = LAKE in signature.parameters
+    parameters += _OF_LAKES if has_lake else []
 
     @wraps(function)
     def run(**arguments: Any) -> None:
         values = {option: arguments.pop(name) for name, option in options.items()}
-        function(**arguments, given=Given(command, values))
+        if has_lake:
+            with shown_errors():
+                arguments[LAKE] = _lake(arguments[LAKE], *(arguments.pop(each.name) for each in _OF_LAKES))
+        if is_optioned:
+            arguments[PARAMETER] = Given(command, values)
+        function(**arguments)
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
+
+
+def _lake(text: str | None, home: str | None, options: list[str] | None) -> LakeAddress | None:
+    if text is None:
+        return None
+    from tailrace.configuration.secrets import resolved
+    from tailrace.storage.bucket_place import options_of as storage_options
+
+    given = storage_options(options or ())
+    return parse_lake(text, [(name, resolved(value)) for name, value in given.items()], Path(home) if home else None)
+
+
+def _option(name: str, kind: Any, metavar: str, words: str) -> inspect.Parameter:
+    annotation = Annotated[kind, typer.Option(f"--{name}", metavar=metavar, help=words)]
+    name = name.replace("-", "_")
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+_OF_LAKES = [
+    _option("home", str | None, "FOLDER", "Of a lake in a bucket: the local folder for its log and state."),
+    _option("storage-option", list[str] | None, "KEY=VALUE", "How a bucket's store is reached: region=… Repeatable."),
+]
+"""What every command takes beside its lake."""
+
+
+def _as_text(parameter: inspect.Parameter) -> inspect.Parameter:
+    """What names a lake is a text; everything else stays."""
+    if parameter.name != LAKE:
+        return parameter
+    is_optional = parameter.default is None
+    words = parameter.annotation.__metadata__
+    return parameter.replace(annotation=Annotated[str | None if is_optional else str, *words])
 
 
 def _parameter(name: str, option: CommandOption) -> inspect.Parameter:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tailrace.cli.phrases import phrased
+from tailrace.model.lake_address import LakeAddress
 
 Dsn = Annotated[str, typer.Argument(metavar="DSN", help=phrased("The database: {example}"))]
-Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The lake's folder.")]
+Lake = Annotated[LakeAddress, typer.Argument(metavar="LAKE", help="The lake's folder.")]
+"""Given as a text, and parsed before the command runs (`cli.given`)."""
 
 
 class EngineName(StrEnum):

@@ -12,6 +12,8 @@ from tailrace.configuration._examination import Examination
 from tailrace.configuration.properties import words_of
 from tailrace.configuration.tables import chosen, of_schemas
 from tailrace.configuration.values import MASTERS, is_master
+from tailrace.errors import DefiniteError
+from tailrace.model.lake_address import LakeAddress, parse_lake
 from tailrace.model.table import TableId
 from tailrace.model.table_pattern import parse_expression
 from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Watermarking
@@ -19,6 +21,7 @@ from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Wa
 LOG_QUOTA_BYTES_MIN = 64 << 20
 LOG_SEGMENT_BYTES_MIN = 1 << 20
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_STORAGE = "lake.storage."
 _SPARK_CONF = "spark.conf."
 _MODES = {"no_data": SnapshotMode.NEVER}
 
@@ -49,10 +52,14 @@ def assembled(examination: Examination, lakes: Path | None) -> ConnectorParts | 
     return ConnectorParts(name, words.kind, dsn, settings, options)
 
 
-def _lake(examination: Examination, name: str | None, lakes: Path | None) -> Path | None:
-    path = examination.text("lake.path")
+def _lake(examination: Examination, name: str | None, lakes: Path | None) -> LakeAddress | None:
+    path, home = examination.text("lake.path"), examination.text("lake.home")
     if path is not None:
-        return Path(path)
+        try:
+            return parse_lake(path, _storage_options(examination), Path(home) if home else None)
+        except DefiniteError as error:
+            examination.refuse("lake.path", f"{error.message}: {error.hint}")
+            return None
     if lakes is None:
         examination.require("lake.path", "missing: give the lake's folder")
     elif name is not None and not _FOLDER.fullmatch(name):
@@ -62,7 +69,12 @@ def _lake(examination: Examination, name: str | None, lakes: Path | None) -> Pat
     return None if lakes is None or name is None else lakes / name
 
 
-def settings_of(examination: Examination, lake: Path) -> ConnectorSettings:
+def _storage_options(examination: Examination) -> list[tuple[str, str]]:
+    values = examination.values.items()
+    return [(key.removeprefix(_STORAGE), value) for key, value in values if key.startswith(_STORAGE)]
+
+
+def settings_of(examination: Examination, lake: LakeAddress) -> ConnectorSettings:
     """The settings that are not about the source."""
     tables, exclude = _table_patterns(examination)
     mode = examination.text("snapshot.mode") or SnapshotMode.INITIAL

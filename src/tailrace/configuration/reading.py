@@ -17,6 +17,7 @@ from tailrace.configuration.problems import ConfigurationError
 from tailrace.configuration.properties import Property, all_properties, property_of
 from tailrace.configuration.secrets import redacted, require_given_again, shown, unredacted
 from tailrace.errors import DefiniteError
+from tailrace.model.lake_address import LakeAddress
 from tailrace.settings import ConnectorSettings
 
 __all__ = [
@@ -97,7 +98,7 @@ def read(
 
 
 def read_settings(
-    properties: Mapping[str, str], lake: Path, lists: Mapping[str, Sequence[str]] = NO_LISTS
+    properties: Mapping[str, str], lake: LakeAddress, lists: Mapping[str, Sequence[str]] = NO_LISTS
 ) -> ConnectorSettings:
     """What of a configuration is not about a source; ConfigurationError with every problem where there is one."""
     examination = Examination.of(properties, lists)

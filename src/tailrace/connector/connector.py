@@ -120,9 +120,9 @@ class Connector:
         return LakeHome(self._settings.lake).tables.load()
 
     def _run(self) -> None:
-        own(LakeHome(self._settings.lake).messages)
-        self._tell(StateChanged(ConnectorState.STARTING))
         try:
+            own(LakeHome(self._settings.lake).runs.messages)
+            self._tell(StateChanged(ConnectorState.STARTING))
             run(self._settings, self._source, self._control, self._tell, self._spark)
             self._tell(StateChanged(ConnectorState.STOPPED))
         except BaseException as error:
@@ -149,7 +149,7 @@ class Connector:
                 self._status = Status(was.state, was.reason, was.cut or event.cut, event, was.trouble)
             case CopyNotified(notification) if self._control.home is not None:
                 with suppress(OSError):
-                    self._control.home.notifications.append(notification)
+                    self._control.home.signals.notifications.append(notification)
             case TroubleChanged(message, _):
                 self._status = Status(was.state, was.reason, was.cut, was.progress, message)
 
@@ -159,4 +159,4 @@ class Connector:
         if home is not None:
             # A disk that is full must not keep a run from beginning, or from ending.
             with suppress(OSError):
-                write_json(home.state_file, {"state": self._status.state, "reason": self._status.reason})
+                write_json(home.runs.state, {"state": self._status.state, "reason": self._status.reason})

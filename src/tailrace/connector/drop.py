@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from tailrace.lake.home import LakeHome
+from tailrace.model.lake_address import LakeAddress
 from tailrace.source.door.source import Source
 from tailrace.source.door.stream import Stream
 from tailrace.source.door.values import Claim
 
 
-def drop_source(source: Source, lake: Path) -> list[str]:
+def drop_source(source: Source, lake: LakeAddress) -> list[str]:
     """Drop what this lake's connector created; says what was done. What others created stays."""
     home = LakeHome.find(lake)
     with home.locked():

@@ -44,8 +44,8 @@ def spark_engine(
 
     def start() -> SparkSession:
         tell(SparkStarting(settings.master))
-        path = log_path or home.spark_log
-        started = session(lake_format, path, brief=brief, settings=settings, lake=home.path)
+        path = log_path or home.runs.spark_log
+        started = session(lake_format, path, brief=brief, settings=settings, lake=home.shared_folder)
         address = ui_address(started) if settings.ui else None
         if address is not None:
             tell(SparkShown(address))

@@ -17,7 +17,7 @@ from tailrace.connector.copy.copies import Copies
 from tailrace.connector.events import TroubleChanged
 from tailrace.connector.publish.applier import Applier
 from tailrace.connector.start.capture_process import Capture
-from tailrace.errors import FULL, TransientError, passing
+from tailrace.errors import FULL, StoreError, TransientError, passing
 from tailrace.log.reader import LogReader
 from tailrace.source.door.stream import Stream
 
@@ -35,7 +35,7 @@ class Patience:
         self._last = 0.0
         self._progress: Hashable = None
         self.told: TroubleChanged | None = None
-        """The full disk that the run before ended with, if it did."""
+        """The full disk or silent store that the run before ended with, if it did."""
 
     def bear(self, trouble: TroubleChanged | None, progress: Hashable = None) -> None:
         """A transient error if the trouble has lasted too long. The time begins again with another `progress`."""
@@ -50,11 +50,11 @@ class Patience:
         if self._seconds_max is not None and now - self._since > self._seconds_max:
             raise TransientError(trouble.message, trouble.hint)
 
-    def bear_fault(self, error: OSError) -> TroubleChanged:
-        """What to tell of a full disk, after which the run begins again. Raises the error if it is another one, and a
-        transient one if it has lasted too long."""
-        trouble = passing(error)
-        if trouble is None or error.errno not in FULL:
+    def bear_fault(self, error: OSError | StoreError) -> TroubleChanged:
+        """What to tell of a full disk, or of a store that does not answer, after which the run begins again. Raises the
+        error if it is another one, and a transient one if it has lasted too long."""
+        trouble = error if isinstance(error, StoreError) else passing(error)
+        if trouble is None or (isinstance(error, OSError) and error.errno not in FULL):
             raise error
         logger.warning("the run begins again", extra={"reason": trouble.message})
         self.told = TroubleChanged(f"{trouble.message}; trying again", trouble.hint)

@@ -32,7 +32,7 @@ from tailrace.connector.signals.execution import SignalExecution
 from tailrace.connector.start.restarts import Restarts
 from tailrace.connector.tables.decisions import resynced
 from tailrace.engine.door import Engine
-from tailrace.errors import GapError, MovedError
+from tailrace.errors import GapError, MovedError, StoreError
 from tailrace.lake.records.clean_shutdown import Left
 from tailrace.model.table_state import COPYING, TableState
 from tailrace.settings import ConnectorSettings
@@ -57,8 +57,8 @@ def run(
             return _run_once(opening)
         except (GapError, MovedError) as error:
             restarts.allow(error)
-        except OSError as error:
-            # A disk that is full when a run begins is waited for, as by one that runs.
+        except (OSError, StoreError) as error:
+            # A disk that is full when a run begins is waited for, as by one that runs; and so is a store.
             tell(patience.bear_fault(error))
             if control.stop.wait(RETRY_SECONDS):
                 return None
@@ -130,7 +130,7 @@ class Run:
         if engine.done.jobs:
             self._tell(events.SparkWorked(engine.done))
         with suppress(OSError):
-            home.left.write(Left(self._applier.left(), *self._opened.look.left()))
+            home.runs.left.write(Left(self._applier.left(), *self._opened.look.left()))
 
     def step(self) -> bool:
         """One turn. True when everything is done. Raises `Stopped` when it is to end."""

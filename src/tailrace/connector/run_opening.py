@@ -36,7 +36,7 @@ from tailrace.connector.tables.voucher import Vouching
 from tailrace.engine.door import Engine
 from tailrace.engine.spark.cluster import is_cluster
 from tailrace.engine.spark.session import require_startable
-from tailrace.errors import GapError
+from tailrace.errors import DefiniteError, GapError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.lake.records.clean_shutdown import Left
@@ -45,7 +45,7 @@ from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogOptions
 from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import COPYING, TableState
-from tailrace.settings import ConnectorSettings
+from tailrace.settings import ConnectorSettings, SnapshotMode
 from tailrace.source.door.source import Source
 from tailrace.source.door.values import Claim
 from tailrace.source.kinds import path_of
@@ -91,6 +91,8 @@ class Opening:
     def open(self, stack: ExitStack) -> Opened:
         """Raises what keeps the run from beginning, and `Stopped` if it is not to begin any more."""
         is_new = LakeHome.is_new(self.settings.lake)
+        if not is_new:
+            self._require_home()
         identity = self._check(is_new)
         home = self._hold(stack)
         self.restarts.compare(home, identity)
@@ -101,7 +103,7 @@ class Opening:
         record = self._claim(home, identity)
         source = self.source.claimed(record.claim)
         # Taken away before anything changes: a run that dies from here on leaves none.
-        left = home.left.take()
+        left = home.runs.left.take()
         engine = stack.enter_context(engine_of(settings, home, self.engine, self.tell))
         if is_new or book.of_state(*COPYING):
             # Rows will be copied: Spark starts beside the preparation of the source.
@@ -109,7 +111,7 @@ class Opening:
         desk = SignalDesk(home, settings, source.decode)
         stack.callback(desk.close)
         # Before the source is prepared: what is inserted into the signal table from then on counts.
-        desk.begin(LogReader(home.log) if _has_log(home) else None)
+        desk.begin(LogReader(home.log) if home.has_log else None)
         first = _FirstLook(home, source, Chooser(settings, source, home), book, self)
         look, record = first.take(replace(record, identity=identity), left)
         # After the look: it has made what the source needs to send every table.
@@ -135,12 +137,22 @@ class Opening:
             source.tables(settings.tables, settings.exclude)
         return dict(identity)
 
+    def _require_home(self) -> None:
+        """A definite error for a lake whose home is elsewhere, or lost: what was taken from the source and is in no cut
+        is in its log. Every table may be copied again instead."""
+        home = LakeHome(self.settings.lake)
+        if home.is_here or self.settings.snapshot_mode is SnapshotMode.WHEN_NEEDED:
+            return
+        message = f"the home of {home.lake} is not in {home.folder}: it has the log of what the source has sent"
+        hint = "name it: --home FOLDER; if it is lost, --snapshot-mode when_needed copies every table again"
+        raise DefiniteError(message, hint)
+
     def _hold(self, stack: ExitStack) -> LakeHome:
         """The lake, ours alone until the stack is closed."""
         home = LakeHome.create(self.settings.lake)
         stack.enter_context(home.locked())
         self.control.home = home
-        stack.enter_context(messages_to(home.messages))
+        stack.enter_context(messages_to(home.runs.messages))
         return home
 
     def _claim(self, home: LakeHome, identity: Mapping[str, str]) -> SourceRecord:
@@ -149,12 +161,12 @@ class Opening:
         claim = self.source.claim(record.claim if record else None)
         if record is None:
             record = SourceRecord(dict(identity), claim, self.settings.format)
-            home.store_source(record)
+            home.begin(record)
         return record
 
     def _await_log(self, home: LakeHome, capture: Capture, troubles: Troubles) -> LogReader:
         """The log, once capture has begun one."""
-        while not _has_log(home):
+        while not home.has_log:
             capture.check()
             self.patience.bear(troubles.tell(None))
             self.control.stop.check()
@@ -178,7 +190,7 @@ class _FirstLook:
         Where the source has lost changes and that is allowed, every table is copied again. All of this is written down
         before anything after the gap is taken up.
         """
-        if not _has_log(self.home):
+        if not self.home.has_log:
             # Copies begin only when there is a log. A new one would not tell what the old one had.
             self.book.set(decide_without_log(self.book.records))
         end, restarts = self.book.resume(), self.opening.restarts
@@ -211,10 +223,6 @@ class _FirstLook:
         if not look.is_unchanged(left):
             look.begin(self.book.resume())
         return look
-
-
-def _has_log(home: LakeHome) -> bool:
-    return (home.log / "head").exists()
 
 
 def capture_order(source: Source, record: SourceRecord, log: Path, settings: ConnectorSettings) -> CaptureOrder:

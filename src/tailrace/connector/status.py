@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -44,21 +43,22 @@ class LakeStatus:
     holder: int | None
     """The process that writes the lake now."""
     tables: list[LakeTableStatus]
+    is_here: bool = True
+    """Whether the lake's home is on this machine. Else nothing is known of the connector."""
 
 
-def lake_status(lake: Path) -> LakeStatus:
+def lake_status(home: LakeHome) -> LakeStatus:
     """Read from the lake's files alone, whether or not a connector runs."""
-    home = LakeHome.find(lake)
     holder = home.holder()
-    stored = read_json(home.state_file) or {"state": "stopped", "reason": None}
+    stored = read_json(home.runs.state) or {"state": "stopped", "reason": None}
     has_ended = stored["state"] in ("stopped", "failed")
     state = stored["state"] if holder is not None or has_ended else "killed"
-    reader = LogReader(home.log) if (home.log / "head").exists() else None
+    reader = LogReader(home.log) if home.has_log else None
     tables = [
         LakeTableStatus(table, record, _changes_behind(home, reader, table, record))
         for table, record in sorted(home.tables.load().items())
     ]
-    return LakeStatus(state, stored["reason"], holder, tables)
+    return LakeStatus(state, stored["reason"], holder, tables, home.is_inside or home.folder.is_dir())
 
 
 def stored_progress(home: LakeHome, records: Mapping[TableId, TableRecord]) -> dict[TableId, TableProgress]:

@@ -6,7 +6,7 @@ One implementation for each table format, in a folder of its own beside this fil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -46,6 +46,10 @@ class Scan:
     """What to write after `from`."""
     extension: Path | None = None
     """The extension it needs, as a file."""
+    network: Path | None = None
+    """The extension that it needs beside that one to reach another machine."""
+    setup: str | None = field(default=None, repr=False)
+    """A statement to run before, after the extensions are loaded. It may have a secret in it."""
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,15 @@ def _is_at_or_before(cut: PublishedCut, point: Point | None) -> bool:
     return point is None or cut.position <= point
 
 
+def require_published(home: LakeHome, base: PublishedCut, point: Point, codec: type[Codec]) -> None:
+    """A definite error for a point at which no cut was published, where the lake is all that there is to read: what was
+    committed since the cut before it is in the log."""
+    if isinstance(point, datetime) or base.position.ordinal != point.ordinal:
+        shown = codec.format(base.position)
+        message = f"the home of {home.lake} is not on this machine: only published cuts can be read"
+        raise DefiniteError(message, f"ask for {shown}, the last one before")
+
+
 def with_tables_that_left(home: LakeHome, base: PublishedCut) -> PublishedCut:
     """With the tables of earlier cuts at the same point: one that left there had its last good state there."""
     tables = dict(base.tables)

@@ -33,13 +33,14 @@ class CutTables(Mapping[str, Frame]):
         self,
         engine: ReadEngine[Frame],
         home: LakeHome,
-        reader: LogReader,
+        reader: LogReader | None,
         base: PublishedCut,
         seq: int,
         *,
         is_vouched: bool,
     ) -> None:
-        """`is_vouched`: only what looks at the source have vouched for is shown. Otherwise the caller looks."""
+        """`is_vouched`: only what looks at the source have vouched for is shown. Otherwise the caller looks. Without
+        a `reader` of the log, `seq` is that of the base."""
         record = home.source()
         assert record is not None
         self._engine, self._home, self._reader, self._base, self._seq = engine, home, reader, base, seq
@@ -114,7 +115,7 @@ class CutTables(Mapping[str, Frame]):
         before it: a table takes its new shape at the next cut."""
         if not self._is_vouched:
             return None
-        if self._base.seq < self._seq:
+        if self._reader is not None and self._base.seq < self._seq:
             return Reading(name, record, self._base, self._reader.position_of(self._seq).ordinal)
         reading = Reading(name, record, self._base, self._base.position.ordinal)
         return reading if reading.reshaped() is not None else None
@@ -143,7 +144,9 @@ class CutTables(Mapping[str, Frame]):
 
     def _is_next_alike(self, name: str, relation: int | None, columns: list[Column]) -> bool:
         """Whether the table's next change, at the commit or after it, still came with these columns."""
-        seq = self._reader.next_of(relation, self._seq) if relation is not None else None
+        if self._reader is None or relation is None:
+            return False
+        seq = self._reader.next_of(relation, self._seq)
         if seq is None:
             return False
         shape = touched_shape(self._reader, self._records[name][0], (seq - 1, seq), self._codec.decode, relation)
@@ -153,6 +156,8 @@ class CutTables(Mapping[str, Frame]):
         self, table: TableId, record: TableRecord, named: CutTable, present: list[Column], relation: int | None
     ) -> Tail | None:
         """What is to be laid over the version that the cut names."""
+        if self._reader is None:
+            return None
         between = self._base.seq, self._seq
         shape = touched_shape(self._reader, table, between, self._codec.decode, relation)
         if shape is None:

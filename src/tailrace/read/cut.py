@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 import pyarrow as pa
@@ -22,11 +21,20 @@ from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import CutTable, PublishedCut
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.read._engine import Frame, ReadEngine, engine_of
-from tailrace.read._points import Point, last_move, newest_base, parse_point, wanted_seq, with_tables_that_left
+from tailrace.read._points import (
+    Point,
+    last_move,
+    newest_base,
+    parse_point,
+    require_published,
+    wanted_seq,
+    with_tables_that_left,
+)
 from tailrace.read._tables import CutTables
 from tailrace.read.names import TableNames
 from tailrace.source.door.codec import Codec
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+NO_HOME = "the lake's home is not on this machine: what was committed after this cut is not shown"
 _SHOW_TABLES = re.compile(r"\s*show\s+tables[\s;]*", re.IGNORECASE)
 
 
@@ -52,6 +61,8 @@ class Cut(Generic[Frame]):
     tables: CutTables[Frame]
     """By `namespace.name`; those in error or being copied are not there, and say why when asked for."""
     engine: ReadEngine[Frame]
+    note: str | None = None
+    """What a reader should know of it."""
 
     def sql(self, query: str) -> Frame:
         """Run the engine's SQL over this cut's tables, named as in the source. Opens those that the query names. A
@@ -94,7 +105,7 @@ class Cut(Generic[Frame]):
 @overload
 def cut(
     session: SparkSession,
-    lake: str | Path,
+    lake: str | LakeAddress,
     *,
     published: bool = ...,
     as_of: str | Point | None = ...,
@@ -105,7 +116,7 @@ def cut(
 @overload
 def cut(
     session: DuckDBPyConnection,
-    lake: str | Path,
+    lake: str | LakeAddress,
     *,
     published: bool = ...,
     as_of: str | Point | None = ...,
@@ -115,7 +126,7 @@ def cut(
 
 def cut(
     session: SparkSession | DuckDBPyConnection,
-    lake: str | Path,
+    lake: str | LakeAddress,
     *,
     published: bool = False,
     as_of: str | Point | None = None,
@@ -123,29 +134,37 @@ def cut(
 ) -> Cut[Any]:
     """One cut: the newest commit, the last published one, or the state as of a source position or a time.
 
-    With `register`, its tables are the session's temporary views.
+    With `register`, its tables are the session's temporary views. Where the home of a lake is not on this machine, only
+    published cuts can be had, and `Cut.note` says so.
     """
-    found = cut_by(engine_of(session), lake, published=published, as_of=as_of)
+    found = cut_of(session, LakeHome.find(lake), published=published, as_of=as_of)
     if register:
         found.register()
     return found
 
 
+def cut_of(session: Any, home: LakeHome, *, published: bool = False, as_of: str | Point | None = None) -> Cut[Any]:
+    """One cut of a lake that was found; registers nothing."""
+    return cut_by(engine_of(session), home, published=published, as_of=as_of)
+
+
 def cut_by(
-    engine: ReadEngine[Frame], lake: str | Path, *, published: bool = False, as_of: str | Point | None = None
+    engine: ReadEngine[Frame], home: LakeHome, *, published: bool = False, as_of: str | Point | None = None
 ) -> Cut[Frame]:
-    """One cut, shown by this engine."""
-    home, reader, codec = _opened(lake)
+    """The same, shown by this engine."""
+    reader, codec = _log_of(home), _codec_of(home)
     point = parse_point(as_of, codec) if isinstance(as_of, str) else as_of
-    seq = None if published else wanted_seq(home, reader, point, codec)
+    seq = wanted_seq(home, reader, point, codec) if reader is not None and not published else None
     base = newest_base(home, seq, point)
     if base is None:
         if as_of is None:
             raise _unpublished(home)
         raise DefiniteError(f"the lake has no cut as old as {as_of}", "ask for a later point")
-    if seq is not None:
+    if reader is None and point is not None:
+        require_published(home, base, point, codec)
+    if reader is not None and seq is not None:
         base = engine.base_for(reader, home.cuts, base, seq, partial(last_move, home, base))
-    if point is not None and seq == base.seq:
+    if point is not None and (reader is None or seq == base.seq):
         base = with_tables_that_left(home, base)
     return _assemble(engine, home, reader, base, base.seq if seq is None else seq)
 
@@ -160,13 +179,14 @@ def _unpublished(home: LakeHome) -> DefiniteError:
     return DefiniteError(f"nothing has been published: every table is in error: {reasons}", "\n".join(hints) or None)
 
 
-def cut_as_it_lies(session: Any, lake: str | Path, position: SourcePosition) -> Cut[Any]:
+def cut_as_it_lies(session: Any, lake: str | LakeAddress, position: SourcePosition) -> Cut[Any]:
     """Exactly what a snapshot of the source at `position` shows. The log must have got there.
 
     The caller looks at the tables' definitions before and after. Each published version counts with what other writers
     have made of it since: it is what a plain reader of the table finds, and what the next publish builds on.
     """
-    home, reader, codec = _opened(lake)
+    home, reader = _with_log(lake)
+    codec = _codec_of(home)
     seq = seq_shown(lake, position)
     base = home.cuts.newest(lambda cut: cut.seq <= seq and cut.position <= position)
     if base is None:
@@ -174,20 +194,38 @@ def cut_as_it_lies(session: Any, lake: str | Path, position: SourcePosition) -> 
     return _assemble(engine_of(session), home, reader, _with_other_writers(home, base), seq, is_vouched=False)
 
 
-def seq_shown(lake: str | Path, position: SourcePosition) -> int:
+def seq_shown(lake: str | LakeAddress, position: SourcePosition) -> int:
     """The last transaction of the log that a snapshot of the source at `position` shows. The log must have got
     there."""
-    _, reader, codec = _opened(lake)
-    return reader.seq_at(codec.shown_up_to(position))
+    home, reader = _with_log(lake)
+    return reader.seq_at(_codec_of(home).shown_up_to(position))
 
 
-def _opened(lake: str | Path) -> tuple[LakeHome, LogReader, type[Codec]]:
-    home = LakeHome.find(Path(lake))
+def _with_log(lake: str | LakeAddress) -> tuple[LakeHome, LogReader]:
+    home = LakeHome.find(lake)
+    reader = _log_of(home)
+    if reader is None:
+        raise DefiniteError(f"the home of {lake} is not on this machine", "ask where tailrace sync runs")
+    return home, reader
+
+
+def _log_of(home: LakeHome) -> LogReader | None:
+    """None where the lake's home is not on this machine, or only one that the lake has left behind."""
+    if home.is_inside:
+        if not home.log.is_dir():
+            raise DefiniteError(f"{home.lake} has no log yet", "run tailrace sync first")
+        return LogReader(home.log)
+    if not home.has_log:
+        return None
+    # The cut first: a log that belongs to it has all that it has.
+    newest, reader = home.cuts.newest(), LogReader(home.log)
+    return None if newest is not None and reader.head.seq < newest.seq else reader
+
+
+def _codec_of(home: LakeHome) -> type[Codec]:
     record = home.source()
     assert record is not None
-    if not home.log.is_dir():
-        raise DefiniteError(f"{lake} has no log yet", "run tailrace sync first")
-    return home, LogReader(home.log), codec_of(record.kind)
+    return codec_of(record.kind)
 
 
 def _with_other_writers(home: LakeHome, base: PublishedCut) -> PublishedCut:
@@ -210,11 +248,13 @@ def _last_of(stored: LakeTable, named: CutTable) -> int:
     return number
 
 
-def arrow(lake: str | Path, table: str, *, published: bool = False, as_of: str | Point | None = None) -> pa.Table:
+def arrow(
+    lake: str | LakeAddress, table: str, *, published: bool = False, as_of: str | Point | None = None
+) -> pa.Table:
     """The rows of one table, `namespace.name` or `name` where only one has it, at one cut. Needs no Spark."""
     from tailrace.read.duckdb import connect
 
-    name = str(LakeHome.find(Path(lake)).table_named(table))
+    name = str(LakeHome.find(lake).table_named(table))
     with connect(is_private=True) as connection:
         return cut(connection, lake, published=published, as_of=as_of, register=False).tables[name].to_arrow_table()
 
@@ -222,21 +262,18 @@ def arrow(lake: str | Path, table: str, *, published: bool = False, as_of: str |
 def _assemble(
     engine: ReadEngine[Frame],
     home: LakeHome,
-    reader: LogReader,
+    reader: LogReader | None,
     base: PublishedCut,
     seq: int,
     *,
     is_vouched: bool = True,
 ) -> Cut[Frame]:
-    record = home.source()
-    assert record is not None
-    codec = codec_of(record.kind)
-    if seq > base.seq and base.seq + 1 < reader.oldest_seq:
-        start = codec.format(base.position)
-        raise DefiniteError(f"the log no longer has the changes after {start}", "ask for a published cut")
-    position = base.position
-    if seq > base.seq:
+    codec, position = _codec_of(home), base.position
+    if reader is not None and seq > base.seq:
+        if base.seq + 1 < reader.oldest_seq:
+            start = codec.format(base.position)
+            raise DefiniteError(f"the log no longer has the changes after {start}", "ask for a published cut")
         position = max(position, reader.position_of(seq))
     time = datetime.fromtimestamp(position.time_us / 1_000_000, UTC)
     tables = CutTables(engine, home, reader, base, seq, is_vouched=is_vouched)
-    return Cut(seq, position, codec.format(position), time, tables, engine)
+    return Cut(seq, position, codec.format(position), time, tables, engine, NO_HOME if reader is None else None)

@@ -127,13 +127,15 @@ class DuckDBReadEngine:
 
     def open(self, stored: LakeTable, version: int, *, keep: bool) -> DuckDBPyRelation:
         scan = stored.scan(version)
-        if scan.extension is not None:
+        for extension in filter(None, (scan.network, scan.extension)):
             if self._takes_unsigned():
-                require_signed(scan.extension)
+                require_signed(extension)
             # By its file: to install it would copy it into the user's home.
             with suppress(duckdb.PermissionException):
                 # Refused to a connection that is confined, which has it already.
-                self._connection.execute(f"load {_literal(str(scan.extension))}")
+                self._connection.execute(f"load {_literal(str(extension))}")
+        if scan.setup is not None:
+            self._connection.execute(scan.setup)
         return self._connection.sql(f"select * from {scan.sql}")
 
     def _takes_unsigned(self) -> bool:

@@ -140,7 +140,7 @@ class _Families:
         for state in TableState:
             self._gauge("tables", states[state], name, state.value)
         self._gauge("log_bytes", _size(home.log), name)
-        self._gauge("disk_free_bytes", shutil.disk_usage(home.path).free, name)
+        self._gauge("disk_free_bytes", shutil.disk_usage(home.folder).free, name)
 
 
 class Metrics:

@@ -1,4 +1,4 @@
-"""The door to the place where a lake lies: a folder today, a bucket next to it later.
+"""The door to the place where a lake lies: a folder, or a bucket.
 
 Names are texts with slashes between folders, relative to the place. What a call promises, it promises for the death of
 the process; what survives a power cut is said where it matters. A store that keeps every object whole and for good from
@@ -9,7 +9,7 @@ Every implementation can be pickled: tasks write and read through it too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +77,12 @@ class Storage(Protocol):
         ...
 
     @property
+    def access(self) -> Mapping[str, str]:
+        """What readers that others wrote must be told to reach the place: `region`, `endpoint`, `access_key_id` and the
+        like, secrets among them. Nothing for a folder."""
+        ...
+
+    @property
     def loses_unsynced(self) -> bool:
         """Whether a power cut can take or damage what no one has synced. Where it cannot, there is nothing to `sync`
         and nothing to look for after a crash."""
@@ -91,8 +97,9 @@ class Storage(Protocol):
         """A folder of the place, as a place of its own. It need not be there yet."""
         ...
 
-    def put(self, name: str, content: bytes) -> None:
-        """Write a file, or replace one, as a whole. Survives a power cut when this returns."""
+    def put(self, name: str, content: bytes, *, is_private: bool = False) -> None:
+        """Write a file, or replace one, as a whole. Survives a power cut when this returns. With `is_private`, only its
+        owner may read it, where the place knows owners."""
         ...
 
     def put_new(self, name: str, content: bytes) -> bool:
@@ -142,7 +149,8 @@ class Storage(Protocol):
         ...
 
     def delete(self, names: Iterable[str]) -> None:
-        """One after the other. What is not there is passed over, and a folder that becomes empty goes too."""
+        """What is not there is passed over, and a folder that becomes empty goes too. A folder deletes one after the
+        other, a store many at once; a crash leaves any of them."""
         ...
 
     def sync(self, names: Iterable[str], *, is_new: bool = False) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tailrace.failpoint import failpoint
 from tailrace.storage.door import StoredFile
-from tailrace.storage.files import Disk, sync, write
+from tailrace.storage.files import Disk, replace, sync, write
 from tailrace.storage.line_file import LineFile
 
 THREADS = 8
@@ -55,6 +55,10 @@ class LocalFolder:
         return str(self.path)
 
     @property
+    def access(self) -> Mapping[str, str]:
+        return {}
+
+    @property
     def loses_unsynced(self) -> bool:
         return True
 
@@ -65,10 +69,14 @@ class LocalFolder:
     def at(self, folder: str) -> LocalFolder:
         return LocalFolder(self.root, _joined(self.folder, folder))
 
-    def put(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: bytes, *, is_private: bool = False) -> None:
+        path = self._located(name)
+        if is_private:
+            replace(path, content, point="file.draft")
+            return
         with self._draft(name, content) as draft:
-            draft.replace(self._located(name))
-        sync(draft.parent)
+            draft.replace(path)
+        sync(path.parent)
 
     def put_new(self, name: str, content: bytes) -> bool:
         with self._draft(name, content) as draft:

@@ -59,7 +59,7 @@ class LakeCatchUp:
 
     def _log_ordinal(self) -> int:
         if self._reader is None:
-            if not (self._home.log / "head").exists():
+            if not self._home.has_log:
                 return -1
             self._reader = LogReader(self._home.log)
         return self._reader.refresh().ordinal
@@ -96,6 +96,6 @@ class LakeCatchUp:
         tables = tuple(glob.escape(str(table)) for table in known)
         if not self._source.describe(known):
             raise DefiniteError(
-                f"{self._home.path} follows no table that the source has", "run tailrace sync so that it chooses some"
+                f"{self._home.lake} follows no table that the source has", "run tailrace sync so that it chooses some"
             )
-        return ConnectorSettings(self._home.path, tables, format=record.format, once=True, is_guest=True)
+        return ConnectorSettings(self._home.lake, tables, format=record.format, once=True, is_guest=True)

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from tailrace.lake import formats
 from tailrace.lake.home import LakeHome
 from tailrace.model.change import row_schema
 from tailrace.model.exact import EXACT_TYPE, lake_column, ours, padded
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.read.cut import cut_as_it_lies
 from tailrace.read.duckdb import connect, quote
@@ -40,7 +40,7 @@ class Sides:
 
     rows: Rows
     point: SnapshotPoint
-    lake: Path
+    lake: LakeAddress
     kind: tuple[str, str]
     """The name of the source's kind, and where it is: another process may not know it."""
     format: tuple[str, str]
@@ -51,7 +51,7 @@ class Sides:
         record = home.source()
         assert record is not None
         kind = source.kind, kinds.path_of(source)
-        return cls(source, point, home.path, kind, (record.format, formats.path_of(record.format)))
+        return cls(source, point, home.lake, kind, (record.format, formats.path_of(record.format)))
 
     def source_rows(self, chunks: Iterable[Chunk], schema: TableSchema) -> Iterator[Any]:
         """The rows of some chunks, on one connection."""

@@ -63,7 +63,7 @@ class Verification:
         self._catching_up = LakeCatchUp(self._home, source, self._engine, tell, settings.sizes)
 
     def _spark(self, given: SparkSession | None) -> Engine:
-        log_path = self._home.path / "_tailrace" / "verify.log"
+        log_path = self._home.folder / "verify.log"
         return spark_engine(self._home, self._settings.spark, given, self._tell, log_path=log_path, brief=False)
 
     def run(self) -> LakeReport:

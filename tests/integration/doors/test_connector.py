@@ -189,7 +189,7 @@ def test_a_value_the_lake_cannot_hold_stops_its_table_only_until_it_is_copied_ag
 
     states = sync_once(replace(settings, once=True), source, spark)
     assert states == {ORDERS: TableState.LIVE, LINES: TableState.ERRORED}
-    (lines,) = [each for each in lake_status(settings.lake).tables if str(each.table) == LINES]
+    (lines,) = [each for each in lake_status(LakeHome.find(settings.lake)).tables if str(each.table) == LINES]
     assert lines.changes_behind == 1
 
     script.transaction([Delete(LINES, (1,)), Insert(LINES, {"id": 2, "at": None})])

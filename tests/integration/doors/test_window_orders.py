@@ -68,7 +68,7 @@ def state(lake: Path, id_: str) -> SignalState | None:
 
 
 def steps(lake: Path) -> list[CopyStep]:
-    told = LakeHome(lake).notifications.all()
+    told = LakeHome(lake).signals.notifications.all()
     return [each.step for each in told if each.signal is not None and each.step is not CopyStep.IN_PROGRESS]
 
 
@@ -191,7 +191,7 @@ def test_what_matches_nothing_is_skipped_and_told_so(source: DisturbedSource, se
         "stop": (SignalState.REJECTED, "nothing was done: no table matches shop.nil"),
         "resume": (SignalState.DONE, "copies continue"),
     }
-    told = [(each.signal, each.step) for each in LakeHome(settings.lake).notifications.all() if each.signal]
+    told = [(each.signal, each.step) for each in LakeHome(settings.lake).signals.notifications.all() if each.signal]
     assert sorted(told) == [
         ("none", CopyStep.SKIPPED),
         ("pause", CopyStep.PAUSED),
@@ -221,7 +221,9 @@ def test_copies_that_no_signal_asked_for_are_told_of_step_by_step_and_how_far_th
     shutil.rmtree(settings.lake / TABLE.namespace / TABLE.name)
     assert sync_once(replace(settings, once=True), source) == {ORDERS: TableState.LIVE}
     assert found[0][:2] in ((10, 2), (20, 4))
-    told = [(each.step, each.table) for each in LakeHome(settings.lake).notifications.all() if each.signal is None]
+    told = [
+        (each.step, each.table) for each in LakeHome(settings.lake).signals.notifications.all() if each.signal is None
+    ]
     whole = [
         (CopyStep.STARTED, ORDERS),
         *[(CopyStep.IN_PROGRESS, ORDERS)] * 3,

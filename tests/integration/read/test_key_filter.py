@@ -16,6 +16,7 @@ from tests.running import running
 
 import tailrace
 from tailrace.lake.frames import frame_of
+from tailrace.lake.home import LakeHome
 from tailrace.read.cut import cut_by
 from tailrace.read.duckdb import connect
 from tailrace.read.key_filter import KEYS_MAX, TEXT_BYTES_MAX, is_not_among
@@ -81,7 +82,7 @@ def test_a_live_read_is_the_source_whichever_way_the_keys_are_told(
         run.catch_up()
         script.transaction(_changes())
         run.wait_for_live_reads()
-        cut = cut_by(SparkReadEngine(spark, keys_max), run.lake)
+        cut = cut_by(SparkReadEngine(spark, keys_max), LakeHome.find(run.lake))
         for table in (ORDERS, PLACES, PAIRS):
             rows_of_table = sorted((row.asDict() for row in cut.tables[table].collect()), key=repr)
             assert rows_of_table == rows_in_both(spark, run.lake, table) == sorted(script.state(table), key=repr)

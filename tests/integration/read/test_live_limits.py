@@ -13,6 +13,7 @@ from tests.running import running
 
 import tailrace
 from tailrace.errors import DefiniteError
+from tailrace.lake.home import LakeHome
 from tailrace.model.table_state import TableState
 from tailrace.read.cut import cut_by
 from tailrace.read.duckdb import DuckDBReadEngine, connect
@@ -50,12 +51,12 @@ def test_more_unpublished_changes_than_memory_should_hold_are_an_error_of_who_as
     lake: Path, connection: duckdb.DuckDBPyConnection
 ) -> None:
     narrow = DuckDBReadEngine(connection, tail_bytes_max=20_000)
-    cut = cut_by(narrow, lake)
+    cut = cut_by(narrow, LakeHome.find(lake))
     assert cut.sql("select count(*) from orders where note = 'second'").fetchall() == [(1,)]
     with pytest.raises(DefiniteError, match=r"table shop\.lines has more unpublished changes") as caught:
         cut.sql("select count(*) from lines")
     assert "--published" in str(caught.value.hint)
-    published = cut_by(narrow, lake, published=True)
+    published = cut_by(narrow, LakeHome.find(lake), published=True)
     assert published.sql("select count(*) from lines where note = 'first'").fetchall() == [(100,)]
     cut = tailrace.cut(connection, lake, register=False)
     assert cut.sql("select count(*) from lines where note <> 'first'").fetchall() == [(100,)]

@@ -270,7 +270,7 @@ def test_one_that_fails_says_why_and_touches_no_other(server: Served, database: 
     server.wait_for("away", "FAILED")
     # Each lake's messages are its own; why a run ended is in the server's.
     lake = server.supervisor.lake_home("good")
-    assert "no_such_database" not in lake.messages.read_text()
+    assert "no_such_database" not in lake.runs.messages.read_text()
     assert "no_such_database" in server.supervisor.home.messages.read_text()
 
 

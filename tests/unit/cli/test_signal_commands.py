@@ -36,7 +36,7 @@ def run(*arguments: str) -> Result:
 
 
 def sent(home: LakeHome) -> list[Signal]:
-    return [signal for signal, _ in home.requests.signals()]
+    return [signal for signal, _ in home.signals.requests.signals()]
 
 
 def test_every_type_of_signal_can_be_sent() -> None:
@@ -105,7 +105,7 @@ def test_a_signal_that_makes_no_sense_ends_with_2_and_nothing_is_written(
     result = run("signal", "lake", *arguments)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[0].removeprefix("error: ").removeprefix("invalid signal: ") == error
-    assert not (home.path / "_tailrace" / "requests").exists()
+    assert not (home.lake / "_tailrace" / "requests").exists()
 
 
 def test_an_unknown_type_and_a_folder_that_is_no_lake_are_refused(home: LakeHome, tmp_path: Path) -> None:
@@ -117,8 +117,8 @@ def test_an_unknown_type_and_a_folder_that_is_no_lake_are_refused(home: LakeHome
 
 
 def test_a_known_id_is_said_to_be_known(home: LakeHome) -> None:
-    home.signals.enter([Arrival(Signal("x", "pause-snapshot"), "file")], {})
-    home.signals.set("x", SignalState.DONE)
+    home.signals.book.enter([Arrival(Signal("x", "pause-snapshot"), "file")], {})
+    home.signals.book.set("x", SignalState.DONE)
     result = run("signal", "lake", "pause-snapshot", "--id", "x")
     assert (result.exit_code, result.stdout) == (0, "signal x is known and done: nothing is done again\n")
     assert sent(home) == []
@@ -127,11 +127,11 @@ def test_a_known_id_is_said_to_be_known(home: LakeHome) -> None:
 def test_signals_are_shown_with_what_became_of_them(home: LakeHome) -> None:
     assert run("signals", "lake").stdout.split() == ["id", "type", "tables", "state", "since", "result"]
     data = '{"data-collections": ["shop.orders", "shop.x"]}'
-    home.signals.enter([Arrival(Signal("first", "execute-snapshot", data), "file")], {})
-    home.signals.enter([Arrival(Signal("second", "", "{"), "file", "line: invalid JSON")], {})
-    home.signals.set("first", SignalState.RUNNING)
-    home.notifications.append(Notification(CopyStep.IN_PROGRESS, 1, "first", "shop.orders", 12345, 7))
-    home.requests.ask_signal(Signal("third", "pause-snapshot"))
+    home.signals.book.enter([Arrival(Signal("first", "execute-snapshot", data), "file")], {})
+    home.signals.book.enter([Arrival(Signal("second", "", "{"), "file", "line: invalid JSON")], {})
+    home.signals.book.set("first", SignalState.RUNNING)
+    home.signals.notifications.append(Notification(CopyStep.IN_PROGRESS, 1, "first", "shop.orders", 12345, 7))
+    home.signals.requests.ask_signal(Signal("third", "pause-snapshot"))
     lines = [re.sub(r" {2,}", "|", line.strip()) for line in run("signals", "lake").stdout.splitlines()]
     times = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
     assert re.fullmatch(

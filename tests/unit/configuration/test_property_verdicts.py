@@ -25,6 +25,8 @@ SUPPORTED = [each for each in PROPERTIES if each.verdict is Verdict.SUPPORTED]
 IGNORED = [each for each in PROPERTIES if each.verdict is Verdict.IGNORED]
 REFUSED = [each for each in PROPERTIES if each.verdict is Verdict.REFUSED]
 NEEDS_MORE = {
+    "lake.home": {"lake.path": "s3://bucket/shop"},
+    "lake.storage.*": {"lake.path": "s3://bucket/shop"},
     "incremental.snapshot.watermarking.strategy": {"signal.data.collection": "a.b"},
     "signal.enabled.channels": {"signal.file": "signals"},
     "publication.autocreate.mode": {"publication.name": "p"},

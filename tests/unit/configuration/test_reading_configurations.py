@@ -205,6 +205,8 @@ def test_a_whole_connection_string_is_taken_alone() -> None:
         ({"schema.include.list": "a", "table.include.list": "b.c"}, "table.include.list", "names no table in the sch"),
         ({"schema.include.list": "[[a]]"}, "schema.include.list", "cannot be told exactly"),
         ({"lake.path": "a\0b"}, "lake.path", "null character"),
+        ({"lake.path": "s3a://bucket/shop"}, "lake.path", "write it as s3://BUCKET/NAME"),
+        ({"lake.path": "hdfs://host/shop"}, "lake.path", "it can be a folder, or s3://"),
         ({"lake.path": "a\udcffb"}, "lake.path", "not text in UTF-8"),
     ],
 )

@@ -152,7 +152,7 @@ def test_nothing_is_published_while_the_source_does_not_answer_a_look(turns: Tur
 
 def test_a_table_that_fails_leaves_alone_and_the_book_has_the_reason(turns: Turns, script: Script) -> None:
     orders = TableId.parse(ORDERS)
-    shutil.rmtree(turns.home.path / "shop" / "orders")
+    shutil.rmtree(turns.home.lake / "shop" / "orders")
     script.transaction([Insert(ORDERS, {"id": 2, "note": "more"}), Insert(LINES, {"id": 1})])
     turns.until(lambda: turns.home.tables.load()[orders].copy == 2)
     assert turns.home.tables.load()[TableId.parse(LINES)].copy == 1
@@ -161,7 +161,7 @@ def test_a_table_that_fails_leaves_alone_and_the_book_has_the_reason(turns: Turn
 
 
 def test_a_resync_is_a_signal_that_ends_when_its_table_is_live_again(turns: Turns) -> None:
-    id_ = send_resync(turns.home.path, TableId.parse(ORDERS))
+    id_ = send_resync(turns.home.lake, TableId.parse(ORDERS))
     turns.until(lambda: lake_signals(turns.home)[0].has_ended)
     (record,) = lake_signals(turns.home)
     assert (record.signal.id, record.state, record.result) == (id_, SignalState.DONE, "1 of 1 tables copied")
@@ -193,10 +193,10 @@ def test_a_run_that_is_to_end_by_itself_ends_with_everything_published(script: S
         turns.run.leave_in_order()
         assert {record.state for record in turns.home.tables.load().values()} == {TableState.LIVE}
         assert turns.home.cuts.newest() is not None
-        left = turns.home.left.take()
+        left = turns.home.runs.left.take()
         assert left is not None
         assert set(left.tables) == {ORDERS, LINES}
-        turns.home.left.write(left)
+        turns.home.runs.left.write(left)
     with opened(script, tmp_path / "lake", once=True) as turns:
         wait_until(turns.run.step, 30)
         assert [event for event in turns.events if isinstance(event, CutPublished)] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 from rich.status import Status
@@ -21,6 +20,7 @@ from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
 from tailrace.lake.maintenance import Maintenance
 from tailrace.lake.retention import Retention
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.table import TableId
 from tailrace.settings import LOCAL_SPARK, SparkSettings
 
@@ -36,13 +36,13 @@ class TableUpkeep:
 
 
 def run_maintain(
-    lake: Path, retention: Retention, console: Console, *, dry_run: bool, spark: SparkSettings = LOCAL_SPARK
+    lake: LakeAddress, retention: Retention, console: Console, *, dry_run: bool, spark: SparkSettings = LOCAL_SPARK
 ) -> None:
     """All steps that are due. A table in trouble is told, and the others are seen to."""
     home = LakeHome.find(lake)
     holder = home.holder()
     if holder is not None:
-        message = f"{home.path} is in use by another tailrace (pid {holder})"
+        message = f"{home.lake} is in use by another tailrace (pid {holder})"
         raise DefiniteError(message, "a running sync maintains its lake itself; stop it to do so by hand")
     with home.locked(), console.status("looking at the cuts") as status, spark_engine(home, spark) as engine:
         maintenance = Maintenance(home, retention, dry_run)
@@ -51,7 +51,7 @@ def run_maintain(
         done = [_seen_to(home, engine, maintenance, table, status) for table in sorted(home.tables.load())]
         damaged = maintenance.forget_damaged()
         if not dry_run:
-            home.maintained_file.touch(0o600)
+            home.runs.maintained.touch(0o600)
     _show(done, console, dry_run=dry_run)
     would = "would be " if dry_run else ""
     console.print(f"{forgotten:,} of {before:,} cuts {would}forgotten", highlight=False)

@@ -17,6 +17,7 @@ from tailrace.cli.app import App
 from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.given import Given
+from tailrace.cli.options import Lake
 from tailrace.errors import DefiniteError
 from tailrace.offsets.kinds import KINDS
 
@@ -36,7 +37,6 @@ _POSITIONS = {
 
 app = App(help="Offsets: how far a lake has got.", rich_markup_mode="markdown")
 
-Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The lake's folder.")]
 Content = Annotated[str, typer.Argument(metavar="FILE|JSON", help="A file, - for standard input, or JSON itself.")]
 Kind = Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}.")]
 SourceDsn = Annotated[str | None, typer.Option("--dsn", help="The database, to compare with what it can still send.")]

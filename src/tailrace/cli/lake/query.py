@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
@@ -22,6 +21,7 @@ from tailrace.cli.console import PlainConsole, fitting, print_table, print_wide
 from tailrace.errors import DefiniteError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
+from tailrace.model.lake_address import LakeAddress
 from tailrace.read.cut import Cut, cut
 from tailrace.read.values import json_value, plain
 from tailrace.settings import LOCAL_SPARK, SparkSettings
@@ -48,7 +48,7 @@ class Format(StrEnum):
 class QueryCommand:
     """What was asked, and which lake."""
 
-    lake: Path
+    lake: LakeAddress
     sql: str
     in_spark: bool
     style: Format
@@ -109,8 +109,8 @@ def _session(query: QueryCommand, home: LakeHome) -> Iterator[Any]:
 
     record = home.source()
     assert record is not None
-    log_path = home.path / "_tailrace" / "query.log"
-    spark = session(format_named(record.format), log_path, settings=query.spark, lake=home.path)
+    log_path = home.folder / "query.log"
+    spark = session(format_named(record.format), log_path, settings=query.spark, lake=home.shared_folder)
     try:
         yield spark
     finally:
@@ -132,7 +132,10 @@ def answer(query: QueryCommand, cut: Cut[Any], *, is_first: bool = True) -> None
     sys.stdout.flush()
     when = f"{cut.commit_time:%Y-%m-%d %H:%M:%S.%f} UTC"
     line = f"[dim]cut {cut.text}, transaction {cut.seq:,}, committed {when}[/dim]"
-    PlainConsole(stderr=True).print(line, highlight=False)
+    notes = PlainConsole(stderr=True)
+    notes.print(line, highlight=False)
+    if cut.note is not None:
+        notes.print(f"[dim]{cut.note}[/dim]", highlight=False, soft_wrap=True)
 
 
 Rows = Callable[..., Iterator[tuple[Any, ...]]]

@@ -6,7 +6,6 @@ import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
+from tailrace.cli.options import Lake
 from tailrace.errors import DefiniteError
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ class SignalType(StrEnum):
     LOG = "log"
 
 
-Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The lake's folder.")]
 STYLES = {"done": "green", "running": "yellow", "paused": "yellow", "rejected": "red", "failed": "red"}
 
 
@@ -138,7 +137,7 @@ def signals(
             for record in records:
                 typer.echo(json.dumps(_fields(record)))
             return
-        last = {each.signal: each for each in home.notifications.all()}
+        last = {each.signal: each for each in home.signals.notifications.all()}
         print_table(PlainConsole(), _table(records, last))
 
 

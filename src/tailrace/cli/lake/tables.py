@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,11 +12,13 @@ from rich.text import Text
 from tailrace.cli.app import App, CommandGroup
 from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
+from tailrace.cli.options import Lake
 from tailrace.errors import DefiniteError
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.table_state import TableState
 
 if TYPE_CHECKING:
-    from tailrace.connector.status import LakeTableStatus
+    from tailrace.connector.status import LakeStatus, LakeTableStatus
     from tailrace.lake.home import LakeHome
 
 
@@ -35,7 +36,6 @@ app = App(
     cls=ListByDefault,
 )
 
-Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The lake's folder.")]
 STYLES = {
     TableState.LIVE: "green",
     TableState.ERRORED: "red",
@@ -56,18 +56,24 @@ def list_tables(lake: Lake) -> None:
     """
     with shown_errors():
         from tailrace.connector.status import lake_status
+        from tailrace.lake.home import LakeHome
 
-        status = lake_status(lake)
+        status = lake_status(LakeHome.find(lake))
         console = PlainConsole()
         print_table(console, _table(status.tables))
         for each in status.tables:
             _explain(console, each)
-        running = f"running as process {status.holder}" if status.holder else "not running"
-        why = f": {status.reason}" if status.reason else ""
-        line = Text(f"\nconnector {status.state}{why}, {running}", style="dim")
-        console.print(line, soft_wrap=True)
+        console.print(Text(f"\n{_connector(status)}", style="dim"), soft_wrap=True)
         if any(each.record.state is TableState.ERRORED for each in status.tables):
             raise typer.Exit(1)
+
+
+def _connector(status: LakeStatus) -> str:
+    if not status.is_here:
+        return "the lake's home is not on this machine: its connector, if one runs, is elsewhere"
+    running = f"running as process {status.holder}" if status.holder else "not running"
+    why = f": {status.reason}" if status.reason else ""
+    return f"connector {status.state}{why}, {running}"
 
 
 def _table(tables: list[LakeTableStatus]) -> Table:
@@ -119,7 +125,7 @@ def exclude(lake: Lake, pattern: Pattern) -> None:
     _choose(lake, pattern, is_taken=False)
 
 
-def _choose(lake: Path, pattern: str, *, is_taken: bool) -> None:
+def _choose(lake: LakeAddress, pattern: str, *, is_taken: bool) -> None:
     with shown_errors():
         from tailrace.lake.home import LakeHome
         from tailrace.lake.records.choices import Choice
@@ -154,5 +160,5 @@ def resync(lake: Lake, table: Annotated[str, typer.Argument(help="The table, as 
         chosen = home.table_named(table)
         if home.tables.load()[chosen].state is TableState.REMOVED:
             raise DefiniteError(f"{chosen} is left out of this lake", "run tailrace sync so that it chooses the table")
-        send_resync(home.path, chosen)
+        send_resync(home.lake, chosen)
         PlainConsole().print(f"{chosen} will be copied again by {_taker(home)}", highlight=False, markup=False)

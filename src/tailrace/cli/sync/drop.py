@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +13,7 @@ from tailrace.cli.errors import shown_errors
 from tailrace.cli.given import Given
 from tailrace.cli.options import Dsn
 from tailrace.errors import DefiniteError
+from tailrace.model.lake_address import LakeAddress
 
 if TYPE_CHECKING:
     from tailrace.source.door.source import Source
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def drop(
     dsn: Dsn,
     lake: Annotated[
-        Path | None, typer.Argument(metavar="LAKE", help="The lake's folder, where it still is.", show_default=False)
+        LakeAddress | None,
+        typer.Argument(metavar="LAKE", help="The lake's folder, where it still is.", show_default=False),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Drop all that Tailrace made in this database.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -51,7 +52,7 @@ def drop(
             PlainConsole().print(Text(line), soft_wrap=True)
 
 
-def _of_lake(source: Source, lake: Path, word: str, *, yes: bool) -> list[str]:
+def _of_lake(source: Source, lake: LakeAddress, word: str, *, yes: bool) -> list[str]:
     from tailrace.connector.drop import drop_source
     from tailrace.lake.home import LakeHome
 

@@ -16,6 +16,7 @@ from tailrace import ending
 from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.errors import DefiniteError
+from tailrace.model.lake_address import LakeAddress
 
 if TYPE_CHECKING:
     from tailrace.cli.sync.progress import TerminalProgress
@@ -124,7 +125,7 @@ class _Shown:
             self.stop()
 
 
-def _exit_by_tables(connector: Connector, lake: Path) -> None:
+def _exit_by_tables(connector: Connector, lake: LakeAddress) -> None:
     from tailrace.model.table_state import TableState
 
     errored = [str(table) for table, record in connector.tables().items() if record.state is TableState.ERRORED]

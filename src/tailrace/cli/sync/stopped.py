@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from shlex import quote
 
 from tailrace.cli.phrases import phrased
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.table_state import COPYING
 from tailrace.source.kinds import codec_of
 
 
-def has_published(lake: Path) -> bool:
+def has_published(lake: LakeAddress) -> bool:
     """Whether the lake can be read."""
     return LakeHome(lake).cuts.newest() is not None
 
 
-def stopped_text(lake: Path, *, is_prepared: bool) -> str:
+def stopped_text(lake: LakeAddress, *, is_prepared: bool) -> str:
     """Of a run that was stopped; `is_prepared` says that it made something at the source."""
     home = LakeHome(lake)
     record = home.source()
-    has_log = (home.log / "head").exists()
+    has_log = home.has_log
     if record is None or not (has_log or is_prepared):
         return "interrupted: nothing was published, and nothing was made at the source"
     cut = home.cuts.newest()
@@ -34,7 +34,7 @@ def stopped_text(lake: Path, *, is_prepared: bool) -> str:
     return f"{told}. {kept_text(lake)}"
 
 
-def kept_text(lake: Path) -> str:
+def kept_text(lake: LakeAddress) -> str:
     """What a lake costs its source while nothing runs."""
     drop = f"tailrace drop DSN {quote(str(lake))}"
     return phrased(f"Until the next run the source {{kept}}; to give that up: {drop}")

@@ -11,8 +11,17 @@ _MEDIUM = Importance.MEDIUM
 _LAKE = (
     supported(
         "lake.path",
-        "The lake's folder; it is made when missing. In a server, the default is a folder of the connector's name.",
+        "The lake's folder, which is made when missing, or its place in a [bucket](buckets.md): `s3://BUCKET/NAME`. In "
+        "a server, the default is a folder of the connector's name.",
         importance=Importance.HIGH,
+    ),
+    supported(
+        "lake.home",
+        "Of a lake in a bucket: the local folder for its log and state. Default: one in the user's state folder.",
+    ),
+    supported(
+        "lake.storage.*",
+        "How the store of a [bucket](buckets.md) is reached: `lake.storage.region`, `lake.storage.endpoint`.",
     ),
     supported("lake.format", "The format of the lake's tables.", default="delta"),
     supported(

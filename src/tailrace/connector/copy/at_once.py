@@ -48,7 +48,7 @@ class AtOnceCopy:
             settings.chunk_bytes_max,
             settings.tables_in_parallel,
             settings.readers_max,
-            f"tailrace {parts.home.path} copy",
+            f"tailrace {parts.home.lake} copy",
         )
         self._tables = dict(tables)
         self._snapshot = FullSnapshot(parts.engine, plan, self._how.stop)

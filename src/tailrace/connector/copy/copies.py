@@ -294,4 +294,4 @@ def _needed_after(version: TableVersion, shown_seq: int | None) -> int:
 
 def window_groups(home: LakeHome) -> list[str]:
     """The jobs of copies by windows: those that publish rows, and those that read them."""
-    return [f"tailrace {home.path} windows", read_group(home.windows)]
+    return [f"tailrace {home.lake} windows", read_group(home.windows)]

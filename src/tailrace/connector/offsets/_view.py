@@ -32,7 +32,7 @@ class LakeOffset:
     def of(cls, home: LakeHome, server: str | None = None) -> LakeOffset:
         record = home.source()
         assert record is not None
-        reader = LogReader(home.log) if (home.log / "head").exists() else None
+        reader = LogReader(home.log) if home.has_log else None
         return cls(home, record, home.offsets.all(), reader, server)
 
     @property

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from tailrace.connector.offsets._view import LakeOffset
@@ -21,6 +20,7 @@ from tailrace.errors import DefiniteError
 from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome
 from tailrace.lake.records.offset_history import EditKind, EditState, Effect, OffsetEdit
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.position import SourcePosition
 from tailrace.offsets.difference import diff
 from tailrace.offsets.layout import Fault, OffsetFaultsError
@@ -79,7 +79,7 @@ class Offsets:
         return {"offsets": self.entries}
 
 
-def read(lake: str | Path, source: Source | None = None, server: str | None = None) -> Offsets:
+def read(lake: str | LakeAddress, source: Source | None = None, server: str | None = None) -> Offsets:
     """Safe at any time. With a source, also what it can still send. `server` is the name that the partition shall have;
     by default the one that was imported, or the database's."""
     now = LakeOffset.of(_home(lake, source), server)
@@ -87,17 +87,19 @@ def read(lake: str | Path, source: Source | None = None, server: str | None = No
     return Offsets(now.version, now.entries(), bool(now.home.offsets.waiting()), served)
 
 
-def partition(lake: str | Path, server: str | None = None) -> dict[str, str]:
+def partition(lake: str | LakeAddress, server: str | None = None) -> dict[str, str]:
     """The lake's only partition."""
-    return {"server": LakeOffset.of(LakeHome.find(Path(lake)), server).server}
+    return {"server": LakeOffset.of(LakeHome.find(lake), server).server}
 
 
-def history(lake: str | Path) -> list[OffsetEdit]:
+def history(lake: str | LakeAddress) -> list[OffsetEdit]:
     """Every edit, oldest first, with what became of it."""
-    return LakeHome.find(Path(lake)).offsets.all()
+    return LakeHome.find(lake).offsets.all()
 
 
-def assess(lake: str | Path, body: object, source: Source | None = None, server: str | None = None) -> Assessment:
+def assess(
+    lake: str | LakeAddress, body: object, source: Source | None = None, server: str | None = None
+) -> Assessment:
     """What an edit would do: `{"offsets": [{"partition": {...}, "offset": {...} | null}]}`. Changes nothing.
 
     Without a source it is not compared with what the source can still send; the next start does that."""
@@ -105,7 +107,7 @@ def assess(lake: str | Path, body: object, source: Source | None = None, server:
 
 
 def apply(
-    lake: str | Path,
+    lake: str | LakeAddress,
     body: object,
     who: str,
     source: Source | None = None,
@@ -127,45 +129,45 @@ def apply(
         return _append(home, edit)
 
 
-def reset(lake: str | Path, who: str, server: str | None = None, version: int | None = None) -> OffsetEdit:
+def reset(lake: str | LakeAddress, who: str, server: str | None = None, version: int | None = None) -> OffsetEdit:
     """Forget the position, as KIP-875's DELETE does: the next start copies every table again by windows. Nothing is
     skipped: the stream continues where it was."""
     return apply(lake, _reset_body(lake, server), who, None, server, version)
 
 
-def assess_reset(lake: str | Path, server: str | None = None) -> Assessment:
+def assess_reset(lake: str | LakeAddress, server: str | None = None) -> Assessment:
     """What a reset would do. Changes nothing."""
     return assess(lake, _reset_body(lake, server), None, server)
 
 
-def _reset_body(lake: str | Path, server: str | None) -> dict[str, Any]:
+def _reset_body(lake: str | LakeAddress, server: str | None) -> dict[str, Any]:
     return {"offsets": [{"partition": partition(lake, server), "offset": None}]}
 
 
-def undo(lake: str | Path, who: str, server: str | None = None, version: int | None = None) -> OffsetEdit:
+def undo(lake: str | LakeAddress, who: str, server: str | None = None, version: int | None = None) -> OffsetEdit:
     """Take the last edit back. One that waits is simply not made. One that a connector has taken up can be taken back
     until the log has gone further than it was before; a definite error says why it cannot."""
-    with locked(LakeHome.find(Path(lake))) as home:
+    with locked(LakeHome.find(lake)) as home:
         now = LakeOffset.of(home, server)
         require_version(now.version, version)
         return _append(home, _undo(now, who))
 
 
-def planned_undo(lake: str | Path, who: str, server: str | None = None) -> OffsetEdit:
+def planned_undo(lake: str | LakeAddress, who: str, server: str | None = None) -> OffsetEdit:
     """The edit that an undo would make. Changes nothing."""
-    return _undo(LakeOffset.of(LakeHome.find(Path(lake)), server), who)
+    return _undo(LakeOffset.of(LakeHome.find(lake), server), who)
 
 
 def _undo(now: LakeOffset, who: str) -> OffsetEdit:
     last = now.last_edit()
     if last is None:
-        raise DefiniteError("there is no edit to undo", f"the history: tailrace offsets history {now.home.path}")
+        raise DefiniteError("there is no edit to undo", f"the history: tailrace offsets history {now.home.lake}")
     effect, says = _undoing(now, last)
     return replace(_edit(now, EditKind.UNDO, who, last.before, effect, says), undoes=last.version)
 
 
-def _home(lake: str | Path, source: Tables | None) -> LakeHome:
-    home = LakeHome.find(Path(lake))
+def _home(lake: str | LakeAddress, source: Tables | None) -> LakeHome:
+    home = LakeHome.find(lake)
     if source is not None:
         home.require_identity(source.identify())
     return home
@@ -179,7 +181,7 @@ def locked(home: LakeHome) -> Iterator[LakeHome]:
             stack.enter_context(home.locked())
         except DefiniteError:
             raise RunningError(
-                f"{home.path} is in use by process {home.holder() or '?'}: offsets are changed only when it is stopped",
+                f"{home.lake} is in use by process {home.holder() or '?'}: offsets are changed only when it is stopped",
                 "stop the connector, then try again",
             ) from None
         yield home

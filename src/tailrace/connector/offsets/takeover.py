@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from tailrace.connector.offsets._view import LakeOffset
@@ -23,6 +22,7 @@ from tailrace.errors import DefiniteError
 from tailrace.failpoint import failpoint
 from tailrace.lake.home import LakeHome, SourceRecord
 from tailrace.lake.records.offset_history import EditKind, Effect, OffsetEdit
+from tailrace.model.lake_address import LakeAddress
 from tailrace.model.position import SourcePosition
 from tailrace.offsets.connect import StoredOffset
 from tailrace.offsets.kinds import upgrade
@@ -60,24 +60,23 @@ class Takeover:
         return f"the stream begins at {self.begins}; {rows}"
 
 
-def source_arguments(lake: str | Path, kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def source_arguments(lake: str | LakeAddress, kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """A source's arguments, with what Debezium would use where a person names nothing. A lake that is there keeps what
     it has."""
-    return words_of(kind).adopting(options, is_new=LakeHome.is_new(Path(lake)))
+    return words_of(kind).adopting(options, is_new=LakeHome.is_new(lake))
 
 
-def plan(lake: str | Path, stored: StoredOffset, source: Source) -> Takeover:
+def plan(lake: str | LakeAddress, stored: StoredOffset, source: Source) -> Takeover:
     """What taking over would do. Changes nothing. A definite error where it cannot be done."""
-    path = Path(lake)
     codec = type(source)
     offset, notes = _understood(stored, codec)
-    is_new = LakeHome.is_new(path)
-    home = LakeHome(path)
+    is_new = LakeHome.is_new(lake)
+    home = LakeHome(lake)
     home.require_identity(source.identify())
     now = None if is_new else LakeOffset.of(home)
     adopted = source.offsets().adopt(now.claim if now else None)
     if now is None:
-        require_ready(source, ConnectorSettings(path))
+        require_ready(source, ConnectorSettings(home.lake))
     served = source.offsets().served(adopted.claim)
     assert served.oldest is not None
     oldest, theirs = served.oldest.ordinal, _position(offset, codec)
@@ -114,7 +113,7 @@ def _effect(codec: type[Codec], now: LakeOffset | None, adopted: Adopted, oldest
 
 
 def take_over(
-    lake: str | Path,
+    lake: str | LakeAddress,
     stored: StoredOffset,
     source: Source,
     who: str,
@@ -124,7 +123,7 @@ def take_over(
     """Make the lake, or the one that is there, continue with another connector's stream. Durable when this returns;
     the next start takes it up. Nothing is changed at the source before that. `version` is as in `editor.apply`."""
     plan(lake, stored, source)
-    with locked(LakeHome.create(Path(lake))) as home:
+    with locked(LakeHome.create(lake)) as home:
         require_version(home.offsets.version, version)
         # Once more, now that nothing moves.
         return _take_over(home, plan(lake, stored, source), source, who, format)

@@ -47,7 +47,7 @@ def _take(home: LakeHome, source: Source, book: TableBook, edit: OffsetEdit, for
         place = source.format(SourcePosition(effect.position))
         raise DefiniteError(
             f"the offset was set to {place}, which the source has not written yet",
-            f"tailrace offsets undo {shlex.quote(str(home.path))}",
+            f"tailrace offsets undo {shlex.quote(str(home.lake))}",
         )
     if effect.copy_again is not None:
         followed = {t: r for t, r in book.records.items() if r.state in (TableState.LIVE, *COPYING)}

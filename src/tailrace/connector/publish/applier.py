@@ -53,7 +53,7 @@ class Applier:
         self._listener = listener
         self._retries = settings.retries
         self._pool = ThreadPoolExecutor(settings.tables_in_parallel, "publish", join_owner())
-        self.publisher = Publisher(parts.engine, settings.sizes, self._pool, f"tailrace {parts.home.path} publish")
+        self.publisher = Publisher(parts.engine, settings.sizes, self._pool, f"tailrace {parts.home.lake} publish")
         self._newest = NewestCut(parts.home)
         self.opener = TableOpener(parts, self._newest)
         self._tables: dict[TableId, LiveTable] = {}

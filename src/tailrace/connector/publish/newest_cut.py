@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from tailrace.connector.publish.following_table import named
-from tailrace.errors import DefiniteError, TransientError, passing
+from tailrace.errors import DefiniteError, StoreError, TransientError, passing
 from tailrace.lake.door import LakeTable, TableVersion
 from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
@@ -29,11 +29,11 @@ class NewestCut:
         """The last one that the log was found to have."""
 
     def record(self, cut: PublishedCut) -> bool:
-        """Durable when this is true; false when the disk has no room, for a while."""
+        """Durable when this is true; false when the disk has no room, or the store does not answer, for a while."""
         try:
             self._file.append(cut)
-        except OSError as error:
-            self.trouble = passing(error)
+        except (OSError, StoreError) as error:
+            self.trouble = error if isinstance(error, StoreError) else passing(error)
             if self.trouble is None:
                 raise
             return False

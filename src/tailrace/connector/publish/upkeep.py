@@ -116,16 +116,16 @@ class Upkeep:
     def _is_round_due(self) -> bool:
         """The age of a file tells, so that many short runs look no more often than a long one."""
         try:
-            age = time.time() - self._home.maintained_file.stat().st_mtime
+            age = time.time() - self._home.runs.maintained.stat().st_mtime
         except FileNotFoundError:
             # A new lake.
-            self._home.maintained_file.touch(0o600)
+            self._home.runs.maintained.touch(0o600)
             return False
         return not 0 <= age < self._retention.slot_seconds
 
     def _steps(self) -> Iterator[bool]:
         """One round over the lake: old cuts, then each table, then what crashes left."""
-        self._home.maintained_file.touch(0o600)
+        self._home.runs.maintained.touch(0o600)
         forgotten = self._maintenance.forget_cuts()
         yield True
         for table in self._live.tables.values():

@@ -39,8 +39,8 @@ class SignalDesk:
     def __init__(self, home: LakeHome, settings: ConnectorSettings, decode: Decode) -> None:
         """A definite error for a file that cannot be read."""
         file, table = settings.signal_file, settings.signal_table
-        self._book = home.signals
-        self._requests = home.requests
+        self._book = home.signals.book
+        self._requests = home.signals.requests
         self._file = FileChannel(file) if file is not None else None
         self._table = TableChannel(TableId.parse(table), decode) if table is not None else None
         self._is_guest = settings.is_guest

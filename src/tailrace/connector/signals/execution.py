@@ -42,7 +42,7 @@ class SignalExecution:
     def __init__(
         self, home: LakeHome, desk: SignalDesk, book: TableBook, copies: Copies, tell: Callable[[Event], None]
     ) -> None:
-        self._file = home.snapshots
+        self._file = home.signals.snapshots
         self._desk = desk
         self._book = book
         self._copies = copies

@@ -72,7 +72,7 @@ class TableBook:
         """A hint that can be pasted names this lake."""
         if record.hint is None:
             return record
-        return replace(record, hint=record.hint.replace("LAKE", shlex.quote(str(self._home.path))))
+        return replace(record, hint=record.hint.replace("LAKE", shlex.quote(str(self._home.lake))))
 
     def table_failed(self, table: TableId, error: TailraceError) -> None:
         """A table had to stop, by this error."""

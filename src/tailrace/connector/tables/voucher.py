@@ -127,7 +127,7 @@ class Vouching:
     def _turn(self, source: Database, codec: type[Codec]) -> float | None:
         """How long it took to ask the source; None where there are no commits to ask it for."""
         trusted = self._trusted
-        if self._reader is None and (self._home.log / "head").exists():
+        if self._reader is None and self._home.has_log:
             self._reader = LogReader(self._home.log)
         reader = self._reader
         if trusted is None or reader is None or reader.refresh().ordinal <= self._upto:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
 
@@ -14,6 +17,8 @@ from tailrace.lake.delta.log.versions import FOLDER, CommitLog
 from tailrace.lake.delta.metadata import Metadata
 from tailrace.lake.door import Scan
 from tailrace.model.table import Column
+
+_PURPOSES = {"delta": "Delta Lake", "httpfs": "buckets"}
 
 
 def columns(log: CommitLog, version: int) -> list[Column]:
@@ -26,7 +31,7 @@ def scan(log: CommitLog, version: int) -> Scan:
         # The extension takes it for the beginning of an escaped letter, once or twice.
         message = f"DuckDB cannot read a Delta table in {log.table.address}: there is a % in it"
         raise DefiniteError(message, "read it with Spark: tailrace query --engine spark")
-    path = "'" + log.table.address.replace("'", "''") + "'"
+    path = _literal(log.table.address)
     options = f"version => {version}"
     shape = columns(log, version)
     has_floats = any(column.type in ("float", "double") for column in shape)
@@ -37,7 +42,10 @@ def scan(log: CommitLog, version: int) -> Scan:
     if has_floats:
         # DuckDB takes bounds that leave NaN out for those of all values.
         options += ", can_have_nan => true"
-    return Scan(f"delta_scan({path}, {options})", _extension())
+    sql = f"delta_scan({path}, {options})"
+    if "://" not in log.table.address:
+        return Scan(sql, _extension("delta"))
+    return Scan(sql, _extension("delta"), _extension("httpfs"), s3_secret(log.table.address, log.table.access))
 
 
 def _metadata(log: CommitLog, version: int) -> dict[str, Any]:
@@ -76,14 +84,38 @@ def _described_in_checkpoint(log: CommitLog, version: int) -> dict[str, Any] | N
     return None
 
 
-def _extension() -> Path:
-    """DuckDB's extension for Delta, as the package of that name brings it for the DuckDB that is here."""
+def s3_secret(address: str, access: Mapping[str, str]) -> str:
+    """What makes DuckDB reach one place in a bucket, and nothing else, with what reaches it here."""
+    endpoint = urlsplit(access.get("endpoint", ""))
+    is_in_path = access.get("virtual_hosted_style_request", "false").lower() != "true"
+    settings = {
+        "scope": address,
+        "region": access.get("region", "us-east-1"),
+        "key_id": access.get("access_key_id"),
+        "secret": access.get("secret_access_key"),
+        "session_token": access.get("token"),
+        "endpoint": endpoint.netloc or None,
+        # The provider's own store is found by the bucket's name; others have their buckets in the path.
+        "url_style": "path" if endpoint.netloc and is_in_path else None,
+        "use_ssl": "false" if endpoint.scheme == "http" else None,
+    }
+    listed = ", ".join(f"{name} {_literal(value)}" for name, value in settings.items() if value)
+    name = f"tailrace_{hashlib.sha256(address.encode()).hexdigest()[:16]}"
+    return f"create or replace temporary secret {name} (type s3, {listed})"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _extension(name: str) -> Path:
+    """One of DuckDB's extensions, as the package of that name brings it for the DuckDB that is here."""
     from duckdb import __version__
 
-    package = find_spec("duckdb_extension_delta")
+    package = find_spec(f"duckdb_extension_{name}")
     for folder in (package.submodule_search_locations or ()) if package else ():
-        file = Path(folder, "extensions", f"v{__version__}", "delta.duckdb_extension")
+        file = Path(folder, "extensions", f"v{__version__}", f"{name}.duckdb_extension")
         if file.exists():
             return file
-    hint = f"pip install duckdb-extension-delta=={__version__}"
-    raise DefiniteError(f"DuckDB {__version__} has no extension for Delta Lake here", hint)
+    hint = f"pip install duckdb-extension-{name}=={__version__}"
+    raise DefiniteError(f"DuckDB {__version__} has no extension for {_PURPOSES[name]} here", hint)

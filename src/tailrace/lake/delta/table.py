@@ -27,7 +27,7 @@ from tailrace.lake.delta.rows.keyless_part import CountsWriter
 from tailrace.lake.delta.rows.locator import Locator
 from tailrace.lake.delta.rows.part import RowsWriter, StatesWriter
 from tailrace.lake.delta.rows.row_files import SIZES, RowSizes
-from tailrace.lake.door import Pruned, Scan, TableVersion, Wanted
+from tailrace.lake.door import Pruned, Scan, TableVersion, UnfitSessionError, Wanted
 from tailrace.lake.stamp import Stamp
 from tailrace.model.following import steps
 from tailrace.model.table import Column, TableSchema
@@ -135,6 +135,8 @@ class DeltaTable:
         return _scan.columns(self._log, version)
 
     def open(self, spark: SparkSession, version: int, *, keep: bool = False) -> DataFrame:
+        if "://" in self._place.address:
+            raise UnfitSessionError("Spark cannot read a lake in a bucket yet", "read it with DuckDB")
         return _open_versions.open_version(spark, self._log, version, keep=keep)
 
     def scan(self, version: int) -> Scan:

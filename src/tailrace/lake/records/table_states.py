@@ -6,6 +6,7 @@ The connector writes them; any process reads them.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -16,32 +17,41 @@ from tailrace.errors import DefiniteError
 from tailrace.model.rows.text_key import TextKey
 from tailrace.model.table import TableId
 from tailrace.model.table_state import Ended, TableRecord, TableState
-from tailrace.storage.files import read_json, write_json
+from tailrace.storage.door import Storage
 
 
 class TableStates:
     """`tables.json`: stored before what it says takes effect."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, storage: Storage, name: str) -> None:
+        self._storage = storage
+        self._name = name
 
     def load(self) -> dict[TableId, TableRecord]:
         """Every table the lake knows; none for a new lake."""
         try:
-            return {
-                TableId(each.pop("namespace"), each.pop("name")): _record(each) for each in read_json(self._path) or []
-            }
+            content = self._content()
+            listed = json.loads(content) if content is not None else []
+            return {TableId(each.pop("namespace"), each.pop("name")): _record(each) for each in listed}
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise DefiniteError(f"{self._path} is damaged", "restore it from a backup") from None
+            message = f"{self._storage.address}/{self._name} is damaged"
+            raise DefiniteError(message, "restore it from a backup") from None
 
     def digest(self) -> str:
         """Of what is stored."""
-        return hashlib.sha256(self._path.read_bytes() if self._path.exists() else b"").hexdigest()
+        return hashlib.sha256(self._content() or b"").hexdigest()
+
+    def _content(self) -> bytes | None:
+        """None where there is no file."""
+        try:
+            return self._storage.get(self._name)
+        except FileNotFoundError:
+            return None
 
     def store(self, tables: Mapping[TableId, TableRecord]) -> None:
         """Durable when this returns."""
         listed = [asdict(table) | asdict(record) for table, record in sorted(tables.items())]
-        write_json(self._path, listed)
+        self._storage.put(self._name, json.dumps(listed, indent=2).encode(), is_private=True)
 
 
 class VouchedFile:

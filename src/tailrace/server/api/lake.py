@@ -103,7 +103,7 @@ def list_tables(
     """Every table of the lake, its state, and what is wrong with it."""
     home = supervisor.lake_home(name)
     if behind and home.source() is not None:
-        return [_table(each.table, each.record, each.changes_behind) for each in lake_status(home.path).tables]
+        return [_table(each.table, each.record, each.changes_behind) for each in lake_status(home).tables]
     return [_table(table, record) for table, record in sorted(home.tables.load().items())]
 
 
@@ -126,7 +126,7 @@ def resync_table(supervisor: GetSupervisor, name: Name, table: Table) -> Respons
     home, found = _find(supervisor.lake(name), table)
     if home.tables.load()[found].state is TableState.REMOVED:
         raise RequestConflictError(f"{found} is left out of this lake", "choose it in table.include.list")
-    send_resync(home.path, found)
+    send_resync(home.lake, found)
     return Response(status_code=202)
 
 
@@ -180,7 +180,7 @@ def _table(table: TableId, record: TableRecord, changes_behind: int | None = Non
 
 
 def _schemas(home: LakeHome, record: TableRecord) -> list[SchemaInfo]:
-    if not record.relation or not (home.log / "head").exists():
+    if not record.relation or not home.has_log:
         return []
     found: list[SchemaInfo] = []
     for each in LogReader(home.log).schemas(record.relation):

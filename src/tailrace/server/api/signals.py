@@ -143,10 +143,10 @@ def list_snapshots(parts: GetParts, name: Name) -> SnapshotsInfo:
     progress = [_progress(each) for each in {**stored_progress(home, records), **told}.values()]
     return SnapshotsInfo(
         copying=copying,
-        paused=sorted(home.snapshots.load().paused),
+        paused=sorted(home.signals.snapshots.load().paused),
         progress=progress,
         asked=[_info(each) for each in lake_signals(home) if each.signal.type == EXECUTE],
-        notifications=[_notification(each) for each in home.notifications.all()[-100:]],
+        notifications=[_notification(each) for each in home.signals.notifications.all()[-100:]],
     )
 
 
@@ -183,7 +183,7 @@ def _send(
     supervisor: Supervisor, name: str, type: str, data: dict[str, Any] | None, id: str | None = None
 ) -> SignalInfo:
     home = supervisor.lake(name)
-    sent = signal(home.path, type, data, id)
+    sent = signal(home.lake, type, data, id)
     return _find(home, sent)
 
 

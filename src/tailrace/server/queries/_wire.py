@@ -25,7 +25,7 @@ def framed(kind: bytes, body: bytes) -> bytes:
 
 
 def request(home: LakeHome, query: Query) -> bytes:
-    return json.dumps({"home": str(home.path), "query": asdict(query)}).encode()
+    return json.dumps({"home": str(home.lake), "query": asdict(query)}).encode()
 
 
 def read_request(sent: bytes) -> tuple[LakeHome, Query]:

@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any
 
 from tailrace.lake.home import LakeHome
-from tailrace.read.cut import Cut, cut
+from tailrace.read.cut import Cut, cut_of
 from tailrace.read.values import json_value
 from tailrace.server.errors import RequestError, TimedOutError
 
@@ -34,7 +34,7 @@ class Query:
 
 def cut_for(session: Any, home: LakeHome, query: Query) -> Cut[Any]:
     """The cut that the query is asked of."""
-    return cut(session, home.path, published=query.published, as_of=query.as_of, register=False)
+    return cut_of(session, home, published=query.published, as_of=query.as_of)
 
 
 def answer(found: Cut[Any], query: Query) -> bytes:
@@ -42,7 +42,7 @@ def answer(found: Cut[Any], query: Query) -> bytes:
     try:
         frame = found.sql(query.sql)
         columns = found.engine.columns(frame)
-        rows, is_cut_short = _take_rows(found.engine.rows(frame, query.rows_max + 1), query.rows_max)
+        rows, is_cut_short = _taken(found.engine.rows(frame, query.rows_max + 1), query.rows_max)
     except found.engine.errors as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise RequestError(reason, f"tables: {', '.join(sorted(found.tables)[:50])}") from error
@@ -55,7 +55,7 @@ def answer(found: Cut[Any], query: Query) -> bytes:
     return b'{"columns":%b,"rows":[%b],%b' % (_json(columns), b",".join(rows), _json(told)[1:])
 
 
-def _take_rows(rows: Iterator[tuple[Any, ...]], rows_max: int) -> tuple[list[bytes], bool]:
+def _taken(rows: Iterator[tuple[Any, ...]], rows_max: int) -> tuple[list[bytes], bool]:
     """Rows as JSON, and whether there were more."""
     taken: list[bytes] = []
     room = ANSWER_BYTES_MAX

@@ -35,9 +35,10 @@ class ServerRules:
         for key in SHOWN:
             if has_reference(config.get(key, "")):
                 raise RequestError(f"{key} is shown to everyone, so nothing of it may be a reference", "write it out")
-        if not found.settings.lake.is_absolute():
+        lake = found.settings.lake
+        if isinstance(lake, Path) and not lake.is_absolute():
             # The next server may be started elsewhere, and would begin another lake.
-            raise RequestError(f"lake.path '{found.settings.lake}' is relative", "give the whole path, or none")
+            raise RequestError(f"lake.path '{lake}' is relative", "give the whole path, or none")
         if found.settings.spark not in (LOCAL_SPARK, self.spark):
             raise RequestError(
                 "Spark is one for all connectors of a server", "leave spark.* out here: tailrace serve --spark-master"

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tailrace.configuration.reading import Configuration
-from tailrace.server.errors import RequestConflictError
+from tailrace.model.lake_address import BucketLake
+from tailrace.server.errors import RequestConflictError, RequestError
 from tailrace.source.kinds import source_of, words_of
 
 
@@ -26,9 +27,12 @@ class Reservation:
 
     @classmethod
     def of(cls, connector: str, found: Configuration) -> Reservation:
-        """A definite error where the source's address makes no sense."""
+        """A definite error where the source's address makes no sense, or the lake is in no folder."""
+        lake = found.settings.lake
+        if isinstance(lake, BucketLake):
+            raise RequestError(f"lake.path '{lake}' lies in a bucket: a server's lakes lie in folders", "name a folder")
         reserved = source_of(found.dsn, **found.source_options).reserved()
-        return cls(connector, found.settings.lake.resolve(), reserved, words_of(found.kind).reservation)
+        return cls(connector, lake.resolve(), reserved, words_of(found.kind).reservation)
 
 
 class Reservations:

@@ -268,7 +268,8 @@ class Supervisor:
 
 
 def _connector(settings: ConnectorSettings, configuration: Configuration, engine: Engine) -> Connector:
-    settings.lake.parent.mkdir(0o700, parents=True, exist_ok=True)
+    if isinstance(settings.lake, Path):
+        settings.lake.parent.mkdir(0o700, parents=True, exist_ok=True)
     return Connector(settings, source_of(configuration.dsn, **configuration.source_options), engine)
 
 

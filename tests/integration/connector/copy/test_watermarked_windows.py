@@ -74,7 +74,7 @@ def test_a_table_that_is_copied_under_load_equals_the_source_and_its_windows_are
         assert left == {}
     else:
         assert left["snapshot-window-open"] == left["snapshot-window-close"] > 2
-    assert LakeHome(settings.lake).signals.open_records() == []
+    assert LakeHome(settings.lake).signals.book.open_records() == []
 
 
 @pytest.mark.parametrize("how", WRITING)

@@ -116,7 +116,7 @@ def test_signals_start_pause_resume_and_stop_copies_and_tell_what_became_of_them
         wait_for_signal(run.lake, "three", SignalState.DONE)
         run.catch_up()
         assert_equal(source, run.lake, ORDERS)
-    told = [each for each in LakeHome(settings.lake).notifications.all() if each.signal == "one"]
+    told = [each for each in LakeHome(settings.lake).signals.notifications.all() if each.signal == "one"]
     assert [each.step for each in told if each.step is not CopyStep.IN_PROGRESS] == [
         CopyStep.STARTED,
         CopyStep.TABLE_COMPLETED,
@@ -145,7 +145,9 @@ def test_a_condition_and_a_surrogate_key_choose_what_is_read_and_in_which_order(
         )
         run.catch_up()
         assert_equal(source, run.lake, "public.parts")
-    told = [each for each in LakeHome(settings.lake).notifications.all() if each.step is CopyStep.TABLE_COMPLETED]
+    told = [
+        each for each in LakeHome(settings.lake).signals.notifications.all() if each.step is CopyStep.TABLE_COMPLETED
+    ]
     told = [each for each in told if each.signal is not None]
     assert [(each.signal, each.rows) for each in told] == [("few", 29), ("all", 500)]
 
@@ -172,7 +174,9 @@ def test_the_longest_transaction_that_a_copy_has_open_at_the_source_is_told(
         disturbed.disturbance.begin(disturb)
         tailrace.signal(run.lake, "execute-snapshot", {"data-collections": [ORDERS]}, id="again")
         wait_for_signal(run.lake, "again", SignalState.DONE)
-    told = [each for each in LakeHome(settings.lake).notifications.all() if each.signal == "again" and each.table]
+    told = [
+        each for each in LakeHome(settings.lake).signals.notifications.all() if each.signal == "again" and each.table
+    ]
     assert max(ages) <= told[-1].held_seconds_max < max(ages) + 5
     assert 0 < told[-1].held_seconds <= told[-1].held_seconds_max
     assert max(ages) >= 1.5

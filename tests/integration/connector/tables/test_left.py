@@ -87,7 +87,7 @@ def test_a_run_that_died_has_everything_looked_at(
     database: str, settings: ConnectorSettings, sync: Callable[[], object], seen: Seen
 ) -> None:
     """It had taken the file away when it began."""
-    LakeHome.find(settings.lake).left.take()
+    LakeHome.find(settings.lake).runs.left.take()
     assert seen.of(sync) == (2, 1)
     assert seen.of(sync) == (0, 0)
 

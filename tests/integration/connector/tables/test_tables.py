@@ -166,7 +166,7 @@ def test_a_table_that_may_not_be_read_is_left_out_until_the_right_is_granted(
 
 
 def record(run: Running, table: str) -> TableRecord:
-    (found,) = [each.record for each in lake_status(run.lake).tables if str(each.table) == table]
+    (found,) = [each.record for each in lake_status(LakeHome.find(run.lake)).tables if str(each.table) == table]
     return found
 
 

@@ -83,7 +83,7 @@ class World:
 
     def applier(self) -> Applier:
         """As a run has it that has just begun."""
-        settings = ConnectorSettings(self.lake.home.path, retries=Retries(publish=Backoff(0.0, 0.0)))
+        settings = ConnectorSettings(self.lake.home.lake, retries=Retries(publish=Backoff(0.0, 0.0)))
         parts = LakeParts(OneThread(), self.lake.home, FullFormat(), ScriptedSource)
         applier = Applier(parts, settings, self)
         for table, record in self.lake.home.tables.load().items():

@@ -46,13 +46,13 @@ class Live:
 def test_upkeep_takes_a_quarter_of_the_time(tmp_path: Path) -> None:
     home = LakeHome.create(tmp_path / "lake")
     seconds = itertools.count(0.0)
-    upkeep = Upkeep(home, ConnectorSettings(home.path), Live(), lambda: next(seconds))
+    upkeep = Upkeep(home, ConnectorSettings(home.lake), Live(), lambda: next(seconds))
     taken = 0
     for _ in range(40):
         # A step finds that nobody has looked at this lake yet, and notes that.
-        home.maintained_file.unlink(missing_ok=True)
+        home.runs.maintained.unlink(missing_ok=True)
         upkeep.step()
-        taken += home.maintained_file.exists()
+        taken += home.runs.maintained.exists()
     # Each took one second.
     assert 0.2 < taken / next(seconds) < 0.27
 
@@ -66,8 +66,8 @@ def test_tables_that_are_always_written_to_leave_time_for_each_other_and_for_wha
         home.cuts.append(
             PublishedCut(seq, SourcePosition(seq), {str(each): t.named for each, t in live.tables.items()})
         )
-    home.maintained_file.touch()
-    settings = ConnectorSettings(home.path, retain_seconds=0, retain_all_seconds=0)
+    home.runs.maintained.touch()
+    settings = ConnectorSettings(home.lake, retain_seconds=0, retain_all_seconds=0)
     upkeep, tidied = Upkeep(home, settings, live, lambda: 0.0), Counter[str]()
     for _ in range(12):
         for table in live.tables.values():

@@ -55,7 +55,7 @@ def desk_of(
     home: LakeHome, file: Path | None = None, table: TableId | None = None, *, is_guest: bool = False
 ) -> Iterator[SignalDesk]:
     name = None if table is None else str(table)
-    settings = ConnectorSettings(home.path, signal_file=file, signal_table=name, is_guest=is_guest)
+    settings = ConnectorSettings(home.lake, signal_file=file, signal_table=name, is_guest=is_guest)
     with closing(SignalDesk(home, settings, ScriptedSource.decode)) as desk:
         yield desk
 
@@ -65,8 +65,8 @@ def line(id_: str) -> str:
 
 
 def test_a_signal_from_another_process_waits_and_is_taken_up_once(home: LakeHome) -> None:
-    first = tailrace.signal(home.path, "stop-snapshot", {"data-collections": ["a.b"]})
-    second = tailrace.signal(str(home.path), "pause-snapshot", id="mine")
+    first = tailrace.signal(home.lake, "stop-snapshot", {"data-collections": ["a.b"]})
+    second = tailrace.signal(str(home.lake), "pause-snapshot", id="mine")
     assert second == "mine"
     assert [record.state for record in lake_signals(home)] == [SignalState.WAITING] * 2
     with desk_of(home) as desk:
@@ -75,22 +75,22 @@ def test_a_signal_from_another_process_waits_and_is_taken_up_once(home: LakeHome
             (first, StopSnapshot(("a.b",), "incremental")),
             ("mine", PauseSnapshot((), "incremental")),
         ]
-        tailrace.signal(home.path, "log", {"message": "the same id again"}, id="mine")
+        tailrace.signal(home.lake, "log", {"message": "the same id again"}, id="mine")
         assert desk.take(None) == []
         assert desk.open_signals() == taken
         desk.set(first, SignalState.DONE, "nothing was being copied")
-    with desk_of(LakeHome.find(home.path)) as desk:
+    with desk_of(LakeHome.find(home.lake)) as desk:
         assert [each.id for each in desk.open_signals()] == ["mine"]
     assert [record.channel for record in lake_signals(home)] == ["request", "request"]
 
 
 def test_what_makes_no_sense_is_refused_before_anything_is_written(home: LakeHome, tmp_path: Path) -> None:
     with pytest.raises(DefiniteError, match="invalid signal: data-collections is required"):
-        tailrace.signal(home.path, "execute-snapshot")
+        tailrace.signal(home.lake, "execute-snapshot")
     with pytest.raises(DefiniteError, match="is not a Tailrace lake"):
         tailrace.signal(tmp_path / "elsewhere", "pause-snapshot")
     assert lake_signals(home) == []
-    assert not (home.path / "_tailrace" / "requests").exists()
+    assert not (home.lake / "_tailrace" / "requests").exists()
 
 
 def test_signals_of_all_channels_enter_one_book_with_the_places_of_their_channels(
@@ -108,7 +108,7 @@ def test_signals_of_all_channels_enter_one_book_with_the_places_of_their_channel
         script.transaction([Insert("ops.signals", {"id": "row", "type": "log", "data": '{"message": "m"}'})])
         script.transaction([Insert("ops.signals", {"id": "bad", "type": "lgo", "data": None})])
         file.write_text(line("line") + "{\n")
-        tailrace.signal(home.path, "log", {"message": "m"}, id="request")
+        tailrace.signal(home.lake, "log", {"message": "m"}, id="request")
         captured.catch_up()
         with desk_of(home, file, table) as desk:
             desk.begin(LogReader(home.log))
@@ -136,9 +136,9 @@ def test_signals_of_all_channels_enter_one_book_with_the_places_of_their_channel
 
 
 def test_a_notification_is_in_the_journal_when_it_is_told(home: LakeHome) -> None:
-    connector = Connector(ConnectorSettings(home.path), ScriptedSource("nowhere"))
+    connector = Connector(ConnectorSettings(home.lake), ScriptedSource("nowhere"))
     told = []
-    connector.subscribe(lambda event: told.append((event, home.notifications.all())))
+    connector.subscribe(lambda event: told.append((event, home.signals.notifications.all())))
     connector._control.home = home
     notification = Notification(CopyStep.STARTED, 1, "signal")
     connector._tell(CopyNotified(notification))
@@ -151,16 +151,16 @@ def test_killed_between_any_two_writes_a_desk_loses_no_signal_and_takes_none_twi
 ) -> None:
     file = tmp_path / "signals.jsonl"
     file.write_text(line("a") + line("b"))
-    tailrace.signal(home.path, "log", {"message": "m"}, id="request")
-    command = [sys.executable, "-c", TAKE, str(home.path), str(file)]
+    tailrace.signal(home.lake, "log", {"message": "m"}, id="request")
+    command = [sys.executable, "-c", TAKE, str(home.lake), str(file)]
     killed = subprocess.run(command, env=os.environ | {"TAILRACE_FAILPOINT": point}, capture_output=True, check=False)
     assert killed.returncode == -signals.SIGKILL
-    entered = [record.signal.id for record in home.signals.records()]
+    entered = [record.signal.id for record in home.signals.book.records()]
     assert entered == ([] if point == "file.draft" else ["request", "a", "b"])
     with file.open("a") as more:
         more.write(line("c"))
-    with desk_of(LakeHome.find(home.path), file) as desk:
+    with desk_of(LakeHome.find(home.lake), file) as desk:
         assert [each.id for each in desk.take(None)] == (["c"] if entered else ["request", "a", "b", "c"])
         assert sorted(each.id for each in desk.open_signals()) == ["a", "b", "c", "request"]
         assert desk.take(None) == []
-    assert list(home.requests.signals()) == []
+    assert list(home.signals.requests.signals()) == []

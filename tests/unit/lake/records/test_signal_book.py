@@ -96,7 +96,7 @@ def test_a_damaged_book_is_an_error_that_names_it(tmp_path: Path, content: str) 
 
 def test_requests_of_two_processes_at_once_are_all_there_each_in_its_order(tmp_path: Path) -> None:
     home = LakeHome.create(tmp_path / "lake")
-    folder = home.path / "_tailrace" / "requests"
+    folder = home.lake / "_tailrace" / "requests"
     command = [sys.executable, "-c", ASK, str(folder)]
     askers = [subprocess.Popen([*command, name], stdin=subprocess.PIPE, text=True) for name in "ab"]
     for asker in askers:
@@ -106,7 +106,7 @@ def test_requests_of_two_processes_at_once_are_all_there_each_in_its_order(tmp_p
     for asker in askers:
         with asker:
             assert asker.wait() == 0
-    ids = [signal.id for signal, _ in home.requests.signals()]
+    ids = [signal.id for signal, _ in home.signals.requests.signals()]
     assert len(ids) == 100
     for name in "ab":
         assert [each for each in ids if each[0] == name] == [f"{name}-{number}" for number in range(50)]
@@ -117,8 +117,8 @@ def test_requests_of_two_processes_at_once_are_all_there_each_in_its_order(tmp_p
 )
 def test_a_request_that_makes_no_sense_is_put_aside_and_the_others_are_found(tmp_path: Path, content: str) -> None:
     home = LakeHome.create(tmp_path / "lake")
-    home.requests.ask_signal(Signal("a", "log"))
-    bad = home.path / "_tailrace" / "requests" / "0.json"
+    home.signals.requests.ask_signal(Signal("a", "log"))
+    bad = home.lake / "_tailrace" / "requests" / "0.json"
     bad.write_text(content)
-    assert [signal.id for signal, _ in home.requests.signals()] == ["a"]
+    assert [signal.id for signal, _ in home.signals.requests.signals()] == ["a"]
     assert not bad.exists()

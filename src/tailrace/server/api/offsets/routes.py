@@ -86,10 +86,10 @@ def alter_offsets(
         found = supervisor.configuration(name)
         with supervisor.asking_source(), _answering_faults():
             return AssessmentInfo.of(
-                editor.assess(supervisor.lake(name).path, body, _source(supervisor, name), found.server)
+                editor.assess(supervisor.lake(name).lake, body, _source(supervisor, name), found.server)
             )
     with supervisor.asking_source(), _stopped(supervisor, name) as server:
-        lake = supervisor.lake(name).path
+        lake = supervisor.lake(name).lake
         edit = editor.apply(lake, body, who, _source(supervisor, name), server, version_in(if_match, "offsets"))
     return _message("altered", edit)
 
@@ -101,9 +101,9 @@ def reset_offsets(
     """Forget how far a stopped connector has got: the next start copies every table again."""
     if dry_run:
         found = supervisor.configuration(name)
-        return AssessmentInfo.of(editor.assess_reset(supervisor.lake(name).path, found.server))
+        return AssessmentInfo.of(editor.assess_reset(supervisor.lake(name).lake, found.server))
     with _stopped(supervisor, name) as server:
-        edit = editor.reset(supervisor.lake(name).path, who, server, version_in(if_match, "offsets"))
+        edit = editor.reset(supervisor.lake(name).lake, who, server, version_in(if_match, "offsets"))
     return _message("reset", edit)
 
 
@@ -112,7 +112,7 @@ def get_offsets_history(supervisor: GetSupervisor, name: Name) -> list[EditInfo]
     """Every edit, oldest first: who, when, before, after."""
     if supervisor.lake_home(name).source() is None:
         return []
-    return [EditInfo.of(edit) for edit in editor.history(supervisor.lake(name).path)]
+    return [EditInfo.of(edit) for edit in editor.history(supervisor.lake(name).lake)]
 
 
 @router.post("/undo")
@@ -122,9 +122,9 @@ def undo_offsets(
     """Take the last edit back, where that is still possible. A dry run answers the edit that would do so."""
     if dry_run:
         found = supervisor.configuration(name)
-        return EditInfo.of(editor.planned_undo(supervisor.lake(name).path, who, found.server))
+        return EditInfo.of(editor.planned_undo(supervisor.lake(name).lake, who, found.server))
     with _stopped(supervisor, name) as server:
-        edit = editor.undo(supervisor.lake(name).path, who, server, version_in(if_match, "offsets"))
+        edit = editor.undo(supervisor.lake(name).lake, who, server, version_in(if_match, "offsets"))
     return _message("taken back", edit)
 
 
@@ -139,7 +139,7 @@ def import_offsets(
 ) -> TakeoverInfo | Message:
     """Take over from a Debezium connector that has been stopped: what it has at the source, which the configuration
     names, from exactly where it was. Rows that the lake lacks come by windows."""
-    lake = supervisor.lake_home(name).path
+    lake = supervisor.lake_home(name).lake
     with supervisor.asking_source(), _answering_faults():
         source = _others_source(supervisor, name)
         if dry_run:
