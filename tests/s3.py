@@ -70,15 +70,16 @@ class S3Server:
 
 
 @contextmanager
-def s3_server() -> Iterator[S3Server]:
-    """Runs while the `with` does, on a port of its own choice."""
+def s3_server(*, is_open: bool = False) -> Iterator[S3Server]:
+    """Runs while the `with` does, on a port of its own choice. An open one takes requests of anyone: they may have been
+    altered on their way."""
     jar = fetched()
     with tempfile.TemporaryDirectory(prefix="tailrace-s3-") as name:
         buckets, settings, log = Path(name, "buckets"), Path(name, "settings"), Path(name, "log")
         buckets.mkdir()
+        authorization = "none" if is_open else f"aws-v2-or-v4\ns3proxy.identity={KEY_ID}\ns3proxy.credential={SECRET}"
         settings.write_text(
-            "s3proxy.authorization=aws-v2-or-v4\n"
-            f"s3proxy.identity={KEY_ID}\ns3proxy.credential={SECRET}\n"
+            f"s3proxy.authorization={authorization}\n"
             "s3proxy.endpoint=http://127.0.0.1:0\n"
             f"jclouds.provider=filesystem-nio2\njclouds.filesystem.basedir={buckets}\n"
         )
@@ -107,7 +108,7 @@ def _start(command: list[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _port_in(log: Path) -> int:
-    """0 until the server listens."""
+    """0 until it listens."""
     found = re.search(r"Started \S*ServerConnector\S*\{127\.0\.0\.1:(\d+)\}", log.read_text().replace(", ", ","))
     return int(found[1]) if found else 0
 

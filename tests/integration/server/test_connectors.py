@@ -37,7 +37,7 @@ def test_a_connector_from_its_creation_to_its_removal(server: Served, database: 
     made = server.create("shop", config_for(database))
     assert made["name"] == made["config"]["name"] == "shop"
     assert (made["type"], made["tasks"]) == ("source", [{"connector": "shop", "task": 0}])
-    lake = server.supervisor.lake_home("shop").path
+    lake = server.supervisor.lake_home("shop").lake
     server.wait_for("shop", "RUNNING")
     wait_until(lambda: rows(lake) == 2, 60)
     status = server.status("shop")
@@ -194,7 +194,7 @@ def test_a_put_makes_or_changes_and_of_two_editors_one_gets_a_conflict(server: S
     now = server.ask("GET", "/connectors/odd name %/config")
     assert "readers.max" not in now
     assert now["snapshot.mode"] == "initial"
-    assert server.supervisor.lake_home("odd name %").path.name == "odd~20name~20~25"
+    assert server.supervisor.lake_home("odd name %").lake.name == "odd~20name~20~25"
 
 
 def test_another_choice_of_tables_copies_the_new_ones_and_removes_those_that_are_left_out(
@@ -203,7 +203,7 @@ def test_another_choice_of_tables_copies_the_new_ones_and_removes_those_that_are
     execute(database, "create table t (id int primary key); create table u (id int primary key)")
     execute(database, "insert into t values (1), (2); insert into u values (1)")
     server.create("shop", config_for(database) | {"table.include.list": r"public\.t"})
-    lake = server.supervisor.lake_home("shop").path
+    lake = server.supervisor.lake_home("shop").lake
     wait_until(lambda: rows(lake) == 2, 60)
     server.ask("PATCH", "/connectors/shop/config", {"table.include.list": r"public\.t,public\.u"}, 200)
     execute(database, "insert into t values (3); insert into u values (2)")
@@ -257,7 +257,7 @@ def test_one_that_fails_says_why_and_touches_no_other(server: Served, database: 
     assert "hint:" in failed["tasks"][0]["trace"]
     assert "cannot connect" in server.wait_for("away", "RESTARTING")["connector"]["trace"]
     server.wait_for("good", "RUNNING")
-    wait_until(lambda: rows(server.supervisor.lake_home("good").path) == 1, 60)
+    wait_until(lambda: rows(server.supervisor.lake_home("good").lake) == 1, 60)
     # Another configuration begins again.
     server.ask("PUT", "/connectors/bad/config", config_for(database, slot_name="second"), 200)
     server.wait_for("bad", "RUNNING")

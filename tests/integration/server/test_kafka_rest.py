@@ -61,7 +61,7 @@ def test_kafka_connects_own_client_makes_changes_and_edits_a_connector(
         status, body = kafka.ask("POST", "/connectors", made, f"{ENTITIES}.CreateConnectorRequest")
         assert (status, body["error_code"]) == (409, 409)
         assert body["message"].endswith("Connector shop already exists")
-        lake = server.supervisor.lake_home("shop").path
+        lake = server.supervisor.lake_home("shop").lake
         wait_until(lambda: LakeHome(lake).cuts.newest() is not None, 60)
         assert kafka.get("/", "ServerInfo")["version"]
         for path, entity in (

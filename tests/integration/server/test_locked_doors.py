@@ -228,7 +228,7 @@ def test_the_servers_own_state_is_copied_into_no_lake(
         assert [each["table"] for each in server.ask("GET", tables)] == ["app.tailrace_history", "public.t"]
         if not is_published_by_hand:
             # What a publication of someone else's sends is in the log, which only its owner may read.
-            lake = server.supervisor.lake_home("shop").path
+            lake = server.supervisor.lake_home("shop").lake
             files = [path for path in lake.rglob("*") if path.is_file()]
             assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
         server.ask("DELETE", "/connectors/shop?drop_source=true", status=204)

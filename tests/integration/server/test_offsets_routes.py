@@ -18,7 +18,7 @@ def test_offsets_are_shown_edited_reset_and_taken_back(database: str, tmp_path: 
     execute(database, "create table t (id int primary key); insert into t values (1)")
     with serving(tmp_path / "home") as server:
         server.create("shop", config_for(database, topic_prefix="shop_server"))
-        lake = server.supervisor.lake_home("shop").path
+        lake = server.supervisor.lake_home("shop").lake
         wait_until(lambda: LakeHome(lake).cuts.newest() is not None, 60)
         shown = server.ask("GET", "/connectors/shop/offsets")
         assert [each["partition"] for each in shown["offsets"]] == [{"server": "shop_server"}]
@@ -107,7 +107,7 @@ def test_an_import_needs_a_slot_that_is_there_and_offsets_that_can_be_read(datab
         assert "offset.lsn '5' is not a whole number" in server.ask("POST", path, wrong, 400)["message"]
         planned = server.ask("POST", f"{path}?dry_run=true", stored)
         assert (planned["server"], planned["has_lake"]) == ("old", False)
-        assert not server.supervisor.lake_home("shop").path.exists()
+        assert not server.supervisor.lake_home("shop").lake.exists()
         server.ask("POST", path, stored, 409, headers={"if-match": '"1"'})
         server.ask("POST", path, stored, 200, headers={"if-match": '"0"'})
         server.ask("PUT", "/connectors/shop/resume", status=202)

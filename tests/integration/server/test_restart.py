@@ -75,7 +75,7 @@ def test_a_source_that_goes_away_and_comes_back_is_followed_again(tmp_path: Path
         execute(dsn, "create table t (id int primary key); insert into t values (1)")
         with serving(tmp_path / "home") as server:
             server.create("shop", config_for(dsn))
-            lake = server.supervisor.lake_home("shop").path
+            lake = server.supervisor.lake_home("shop").lake
             wait_until(lambda: published(lake) == 1, 60)
             told: list[Told] = []
             server.supervisor.hub.subscribe(lambda _, each: told.append(each))

@@ -75,7 +75,7 @@ def test_an_error_has_its_place_and_what_was_done_before(server: Served, databas
     assert [result["columns"] for result in body["results"]] == [["source", "create_sql"]]
     assert sql(server, "drop source b", 404)["results"] == []
     assert sql(server, "shw", 400)["expected"] == ["ALTER", "CREATE", "DROP", "SHOW", ";", "the end"]
-    taken = sql(server, f"{create.format('b')} lake '{server.supervisor.lake_home('a').path}'", 409)
+    taken = sql(server, f"{create.format('b')} lake '{server.supervisor.lake_home('a').lake}'", 409)
     assert taken["column"] == 15
     assert sql(server, create.format('"a/b"'), 400)["message"].startswith(
         "line 1, column 15: a connector's name may not"

@@ -64,7 +64,7 @@ def test_of_concurrent_editors_of_offsets_exactly_one_wins(database: str, tmp_pa
     path = "/connectors/shop/offsets"
     with serving(tmp_path / "home") as server:
         server.create("shop", config_for(database))
-        lake = server.supervisor.lake_home("shop").path
+        lake = server.supervisor.lake_home("shop").lake
         wait_until(lambda: LakeHome(lake).cuts.newest() is not None, 60)
         server.ask("PUT", "/connectors/shop/stop", status=204)
         server.wait_for("shop", "STOPPED")

@@ -134,7 +134,10 @@ class FollowingTable:
         table's copy cannot take them."""
         if self.relation not in batch.weights or self.seq >= batch.upto:
             return None
+        self._take_late_version()
         between = self.seq, batch.upto
+        if self.seq >= batch.upto:
+            return None
         shape = shape_between(batch.reader, self.table, between, self.codec.decode, self.relation)
         if shape is None:
             return None
@@ -177,8 +180,12 @@ class FollowingTable:
         """The table has everything up to a transaction. Only then does it take the shape that follows."""
         self.seq = max(self.seq, upto)
         if move is not None:
-            _again_after_conflicts(lambda: self.note_version(self.stored.evolve(self._typed(move))))
+            _again_after_conflicts(lambda: self._evolve(move))
             self.definition, self.move = move.definition, None
+
+    def _evolve(self, move: TableSchema) -> None:
+        self.require_standing()
+        self.note_version(self.stored.evolve(self._typed(move)))
 
     def note_version(self, version: int) -> None:
         """The table has a newer version with the same stamp."""
@@ -191,10 +198,35 @@ class FollowingTable:
         return reader.seq_at(self.move.position.ordinal) <= upto
 
     def require_standing(self) -> None:
-        """`ResyncError` if the table is not where we left it."""
-        newest = self.stored.version()
-        if newest is None or newest.stamp is None or not newest.stamp.is_of(self.standing.named):
+        """`ResyncError` if the table is not where we left it; a `ConflictError` if it is further, by a commit of our
+        own that a store did after we had given up waiting for its answer."""
+        if self._late_version() is not None:
+            raise ConflictError(
+                f"{self.table}: a commit that was not answered was done after all", table=str(self.table)
+            )
+
+    def _take_late_version(self) -> None:
+        """The table may be further than we left it, by a commit of our own that was not answered. A table that grows is
+        opened again then: how far it has grown came with that commit."""
+        late = self._late_version()
+        if late is None:
+            return
+        assert late.stamp is not None
+        if late.stamp.growth is not None or self.standing.stamp.growth is not None:
+            self.require_standing()
+        self.standing = replace(self.standing, version=late.number, stamp=late.stamp)
+        self.seq = max(self.seq, late.stamp.seq or 0)
+
+    def _late_version(self) -> TableVersion | None:
+        """The newest version, if it is not the one that we left but a later one of this copy: no one else makes such.
+        `ResyncError` if it is any other."""
+        newest, left = self.stored.version(), self.standing.stamp
+        stamp = newest.stamp if newest is not None else None
+        if stamp is not None and stamp.to_json() == left.to_json():
+            return None
+        if stamp is None or stamp.copy != left.copy or (stamp.seq or 0) < (left.seq or 0):
             raise ResyncError.of(self.table, "its lake table is not the one that was published")
+        return newest
 
     def newest(self) -> TableVersion:
         return TableVersion(self.standing.version, self.standing.stamp)
@@ -208,7 +240,6 @@ class FollowingTable:
 
     def _typed(self, schema: TableSchema) -> TableSchema:
         """With the lake types that the table has had since it was copied."""
-        self.require_standing()
         return typed_like(schema, self.stored.columns(self.standing.version))
 
 

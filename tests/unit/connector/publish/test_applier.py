@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
 import pytest
 from tests.doors.made_lake import MadeLake
 from tests.doors.one_thread import OneThread
-from tests.doors.parquet_lake import ParquetFormat, ParquetTable
+from tests.doors.parquet_lake import ParquetDraft, ParquetFormat, ParquetTable
 from tests.doors.script import Alter, Insert, Script, Update
 from tests.doors.scripted import ScriptedSource
 
 from tailrace.connector.publish.applier import Applier
 from tailrace.connector.publish.opening import LakeParts
-from tailrace.errors import ResyncError, TailraceError
+from tailrace.errors import ResyncError, TailraceError, TransientError
 from tailrace.lake.records.clean_shutdown import Left
 from tailrace.log.reader import LogReader
 from tailrace.model.backoff import Backoff
@@ -46,6 +47,34 @@ class FullTable(ParquetTable):
 class FullFormat(ParquetFormat):
     def table(self, place: Storage) -> FullTable:
         return FullTable(Path(place.address))
+
+
+class UnansweredTable(ParquetTable):
+    """A commit of a version, which is not answered, is done at once, or when the next version is to be made."""
+
+    when: ClassVar[str | None] = None
+    late: ClassVar[dict[Path, Callable[[], int]]] = {}
+
+    def publish(self, *given: Any, **options: Any) -> ParquetDraft:
+        draft = super().publish(*given, **options)
+
+        def commit(*parts: Any) -> int:
+            UnansweredTable.late.pop(self._path, lambda: 0)()
+            when, UnansweredTable.when = UnansweredTable.when, None
+            if when is None:
+                return draft.finish(*parts)
+            if when == "at once":
+                draft.finish(*parts)
+            else:
+                UnansweredTable.late[self._path] = partial(draft.finish, *parts)
+            raise TransientError("the store did not answer")
+
+        return replace(draft, finish=commit)
+
+
+class UnansweredFormat(ParquetFormat):
+    def table(self, place: Storage) -> UnansweredTable:
+        return UnansweredTable(Path(place.address))
 
 
 @dataclass
@@ -81,10 +110,10 @@ class World:
         upto = self.commit(*steps)
         return applier.advance(self.reader, upto)
 
-    def applier(self) -> Applier:
+    def applier(self, lake_format: ParquetFormat | None = None) -> Applier:
         """As a run has it that has just begun."""
         settings = ConnectorSettings(self.lake.home.lake, retries=Retries(publish=Backoff(0.0, 0.0)))
-        parts = LakeParts(OneThread(), self.lake.home, FullFormat(), ScriptedSource)
+        parts = LakeParts(OneThread(), self.lake.home, lake_format or FullFormat(), ScriptedSource)
         applier = Applier(parts, settings, self)
         for table, record in self.lake.home.tables.load().items():
             version = applier.opener.recover(table)
@@ -122,6 +151,23 @@ def test_a_batch_becomes_a_version_of_each_table_that_it_concerns_and_one_cut(wo
     assert before is not None
     assert cut.tables[PARTS] == before.tables[PARTS], "a table without changes makes no version"
     assert applier.is_level(upto, world.reader.head.ordinal)
+
+
+@pytest.mark.parametrize("when", ["at once", "late"])
+def test_a_commit_that_was_not_answered_is_found_when_it_was_done_after_all(when: str, world: World) -> None:
+    """Whether the table has it by the next try, or while that is made: no change is laid over it twice."""
+    applier = world.applier(UnansweredFormat())
+    UnansweredTable.when = when
+    before = applier.cut
+    assert world.publish(applier, Insert(ORDERS, {"id": 2, "note": "new"})) is None
+    assert applier.trouble is not None
+    assert applier.cut == before
+    cut = world.publish(applier, Insert(ORDERS, {"id": 3, "note": "newer"}), Insert(PARTS, {"id": 2, "note": "new"}))
+    assert cut is not None
+    assert cut.seq == world.seq
+    assert not any(isinstance(told, TailraceError) for told in world.told.values()), world.told
+    assert {name: world.rows(name, cut) for name in TABLES} == {name: world.script.state(name) for name in TABLES}
+    assert (UnansweredTable.when, UnansweredTable.late) == (None, {})
 
 
 def test_a_table_that_is_ahead_after_a_crash_continues_from_its_own_transaction(world: World) -> None:
