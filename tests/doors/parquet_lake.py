@@ -32,8 +32,8 @@ from tailrace.lake.door import ConflictError, Pruned, Rewrite, Scan, TableVersio
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp, column_comment, commented_column
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, UNCHANGED
-from tailrace.model.exact import EXACT, EXACT_TYPE, exact_of, lake_column, together
 from tailrace.model.following import steps
+from tailrace.model.rows.exact import EXACT, EXACT_TYPE, exact_of, lake_column, together
 from tailrace.model.rows.key import key_of
 from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema

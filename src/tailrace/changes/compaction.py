@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from tailrace.changes.ordering import ordered
 from tailrace.model.change import DELETED, FRESH, FROM, KEY, ORIGIN, PART, POS, SEQ, UNCHANGED
-from tailrace.model.exact import EXACT, exact_of, filled, with_exact
+from tailrace.model.rows.exact import EXACT, exact_of, filled, with_exact
 from tailrace.model.rows.key import key_codes
 
 

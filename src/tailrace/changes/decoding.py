@@ -15,7 +15,7 @@ from tailrace.log.playback.play import PLAYBACK, read
 from tailrace.log.playback.ranges import ByteRange
 from tailrace.log.reader import LogReader
 from tailrace.model.change import change_schema
-from tailrace.model.exact import together
+from tailrace.model.rows.exact import together
 
 DECODE_BYTES = 16 << 20
 """Records are decoded in portions of about this size: many at once, but never all."""
@@ -25,8 +25,8 @@ RANGE_BYTES = 32 << 20
 def decode_ranges(
     log: Path, ranges: Iterable[ByteRange], after: int, upto: int, shape: TableShape, only: np.ndarray | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Typed changes of one table, as `change_schema(shape.target)` says, some with the columns of `model.exact`; with
-    `only`, of these transactions alone."""
+    """Typed changes of one table, as `change_schema(shape.target)` says, some with the columns of `model.rows.exact`;
+    with `only`, of these transactions alone."""
     portion: list[pa.RecordBatch] = []
     weight = 0
     for each in ranges:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.model.change import BEFORE, DELETED, EVENT_METADATA, FRESH, FROM, KEY, OP, PART, POS, SEQ, UNCHANGED
-from tailrace.model.exact import EXACT
+from tailrace.model.rows.exact import EXACT
 from tailrace.model.rows.key import differs
 
 

@@ -28,8 +28,8 @@ from tailrace.changes.tail import Tail
 from tailrace.errors import TransientError
 from tailrace.log.playback.ranges import ByteRange
 from tailrace.model.change import FROM, KEY, OP, POS, SEQ
-from tailrace.model.exact import exact_of, together
 from tailrace.model.rows.codes import key_codes, tasks_of
+from tailrace.model.rows.exact import exact_of, together
 from tailrace.model.table import TableSchema
 
 Place = tuple[int, int]

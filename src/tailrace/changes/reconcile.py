@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
-from tailrace.model.exact import exact_of, filled, together, with_exact
+from tailrace.model.rows.exact import exact_of, filled, together, with_exact
 from tailrace.model.rows.key import key_codes
 from tailrace.model.rows.nested import replaced
 from tailrace.model.table import TableSchema

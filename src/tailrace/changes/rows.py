@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tailrace.errors import ResyncError
 from tailrace.model.change import BEFORE, COUNT, OP, UNCHANGED, row_schema
-from tailrace.model.exact import EXACT_BEFORE, exact_of, together, with_exact
+from tailrace.model.rows.exact import EXACT_BEFORE, exact_of, together, with_exact
 from tailrace.model.rows.row import row_codes
 from tailrace.model.table import TableSchema
 

@@ -28,9 +28,9 @@ from tailrace.errors import DefiniteError, ResyncError
 from tailrace.log.files.record import Array
 from tailrace.log.schema_versions import SchemaVersion
 from tailrace.model.change import BEFORE, UNCHANGED, Decode, WhyCopy, change_schema
-from tailrace.model.exact import EXACT, EXACT_BEFORE, exact_of, renamed, with_exact, without_exact
 from tailrace.model.following import steps, typed_like
 from tailrace.model.rows.column_names import folded
+from tailrace.model.rows.exact import EXACT, EXACT_BEFORE, exact_of, renamed, with_exact, without_exact
 from tailrace.model.table import TableId, TableSchema
 
 

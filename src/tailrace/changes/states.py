@@ -12,7 +12,7 @@ from tailrace.changes.events import events
 from tailrace.changes.rows import added_up, row_counts
 from tailrace.errors import ResyncError
 from tailrace.model.change import ORIGIN, UNCHANGED
-from tailrace.model.exact import EXACT, exact_of, padded, with_exact
+from tailrace.model.rows.exact import EXACT, exact_of, padded, with_exact
 from tailrace.model.rows.key import key_of
 from tailrace.model.table import TableSchema
 

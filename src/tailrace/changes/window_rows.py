@@ -19,7 +19,7 @@ from tailrace.changes.reconcile import reconciled
 from tailrace.changes.tail import Tail, touched_shape, unseen_tail
 from tailrace.log.reader import LogReader
 from tailrace.model.change import Decode, row_schema
-from tailrace.model.exact import EXACT, EXACT_TYPE, exact_of, padded, together, with_exact
+from tailrace.model.rows.exact import EXACT, EXACT_TYPE, exact_of, padded, together, with_exact
 from tailrace.model.table import TableSchema
 from tailrace.settings import TaskSizes
 

@@ -171,7 +171,7 @@ class LakeTable(Protocol):
 
     def copy(self, schema: TableSchema, stamp: Stamp) -> Draft:
         """A version whose rows are the table's whole content and whose shape is the schema's. Creates the table where
-        there is none. Parts are written from rows, of which some may have `EXACT` (`model.exact`)."""
+        there is none. Parts are written from rows, of which some may have `EXACT` (`model.rows.exact`)."""
         ...
 
     def publish(

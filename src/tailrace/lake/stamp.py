@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tailrace.model.cut import CutTable
-from tailrace.model.exact import is_ours, lake_column
 from tailrace.model.position import SourcePosition
+from tailrace.model.rows.exact import is_ours, lake_column
 from tailrace.model.table import Column
 
 _EXACT = "values that their columns cannot hold, as the source writes them (kept by tailrace)"

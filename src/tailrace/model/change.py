@@ -2,7 +2,7 @@
 
 A *change* is one insert, update, delete or truncate, decoded. An *event* is what a change does to one key. A *state* is
 the result of all changes of one key. Each has the table's columns and, beside them, columns of our own. Where a value
-is one that its column cannot hold, there is one more (`model.exact`).
+is one that its column cannot hold, there is one more (`model.rows.exact`).
 
 A table without a key is a multiset: its rows are told apart by all their values, and several may be equal. There an
 event and a state are a row and how many more of it there are than before (`COUNT`); rows are equal as in

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tailrace.errors import ResyncError
-from tailrace.model.exact import is_ours, lake_column, ours
+from tailrace.model.rows.exact import is_ours, lake_column, ours
 from tailrace.model.rows.lake_types import is_limited
 from tailrace.model.table import Column, TableSchema
 
@@ -31,7 +31,7 @@ class Steps:
 def steps(present: Sequence[Column], schema: TableSchema) -> Steps:
     """From the columns that are present to the schema's. `ResyncError` where a copy cannot follow.
 
-    The column for values that others cannot hold (`model.exact`) stays, under a name that no other column has.
+    The column for values that others cannot hold (`model.rows.exact`) stays, under a name that no other column has.
     """
     exact, present = ours(present), [column for column in present if not is_ours(column)]
     wanted = {column.identity: column for column in schema.columns}

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from tailrace.changes.states import fill_moved
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, PREFIX, UNCHANGED
-from tailrace.model.exact import EXACT, padded, with_exact
+from tailrace.model.rows.exact import EXACT, padded, with_exact
 from tailrace.model.rows.row import repeated
 from tailrace.model.table import TableSchema
 
@@ -42,8 +42,8 @@ class Layers:
     """Rows of a table without a key, each once, with a `ROW` of its own. The base has as many
     of them as `COUNT` says, which no longer count. Rows are equal as in `model.rows.row`."""
     exact: str | None = None
-    """The column for values that others cannot hold (`model.exact`), if the base and the tail have one. A partial row
-    has the base row's texts of the columns in `UNCHANGED`, and its own."""
+    """The column for values that others cannot hold (`model.rows.exact`), if the base and the tail have one. A partial
+    row has the base row's texts of the columns in `UNCHANGED`, and its own."""
 
 
 def layers(

@@ -15,9 +15,9 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.change import row_schema
 from tailrace.model.cut import CutTable, PublishedCut
-from tailrace.model.exact import EXACT_TYPE, exact_of, lake_column, ours
 from tailrace.model.following import steps
 from tailrace.model.position import SourcePosition
+from tailrace.model.rows.exact import EXACT_TYPE, exact_of, lake_column, ours
 from tailrace.model.table import Column, TableId
 from tailrace.model.table_state import Ended, TableRecord, TableState
 from tailrace.read._engine import Frame, ReadEngine

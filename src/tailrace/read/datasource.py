@@ -32,8 +32,8 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.playback.ranges import ByteRange, no_longer
 from tailrace.log.reader import LogReader
 from tailrace.model.change import PREFIX, change_schema
-from tailrace.model.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, is_ours, padded
 from tailrace.model.following import typed_like
+from tailrace.model.rows.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, is_ours, padded
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.kinds import codec_of
 

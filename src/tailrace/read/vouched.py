@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from tailrace.errors import DefiniteError
 from tailrace.lake.cuts import Cuts
 from tailrace.model.cut import CutTable, PublishedCut
-from tailrace.model.exact import is_ours
+from tailrace.model.rows.exact import is_ours
 from tailrace.model.table import Column
 from tailrace.model.table_state import Ended, TableRecord
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tailrace.engine.dividing import Outcome
 from tailrace.errors import DefiniteError
-from tailrace.model.exact import is_ours
 from tailrace.model.following import typed_like
+from tailrace.model.rows.exact import is_ours
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.door.values import Definition
 from tailrace.verify.report import Compared, TableReport, TableVerdict

@@ -18,8 +18,8 @@ from tailrace.errors import DefiniteError, TailraceError
 from tailrace.lake import formats
 from tailrace.lake.home import LakeHome
 from tailrace.model.change import row_schema
-from tailrace.model.exact import EXACT_TYPE, lake_column, ours, padded
 from tailrace.model.lake_address import LakeAddress
+from tailrace.model.rows.exact import EXACT_TYPE, lake_column, ours, padded
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.read.cut import cut_as_it_lies
 from tailrace.read.duckdb import connect, quote
@@ -95,7 +95,7 @@ class ShownTable:
 
 
 def shape_of(schema: TableSchema) -> Any:
-    """The columns in which both sides are read, and one more for what those cannot hold (`model.exact`)."""
+    """The columns in which both sides are read, and one more for what those cannot hold (`model.rows.exact`)."""
     return row_schema(schema).append(pa.field(lake_column(schema.names).name, EXACT_TYPE))
 
 

@@ -13,8 +13,8 @@ from tailrace.lake.delta.format import DeltaFormat
 from tailrace.lake.door import LakeTable
 from tailrace.lake.stamp import Stamp
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, UNCHANGED, row_schema
-from tailrace.model.exact import EXACT, EXACT_TYPE, is_ours
 from tailrace.model.position import SourcePosition
+from tailrace.model.rows.exact import EXACT, EXACT_TYPE, is_ours
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.read.duckdb import connect
 from tailrace.storage.local import LocalFolder

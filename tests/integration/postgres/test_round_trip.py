@@ -20,7 +20,7 @@ from tailrace.changes.ordering import in_order
 from tailrace.changes.tail import touched_shape
 from tailrace.log.reader import LogReader
 from tailrace.model.change import POS, SEQ, row_schema
-from tailrace.model.exact import EXACT, padded, together
+from tailrace.model.rows.exact import EXACT, padded, together
 from tailrace.model.rows.lake_types import is_limited
 from tailrace.source.door.values import Claim
 from tailrace.source.postgres.source import PostgresSource

@@ -16,7 +16,7 @@ from tests.integration.postgres.wal import Stream
 
 from tailrace.errors import DefiniteError, TextKeyError
 from tailrace.model.change import row_schema
-from tailrace.model.exact import EXACT, together
+from tailrace.model.rows.exact import EXACT, together
 from tailrace.source.postgres.catalog.tables import list_tables, schema_of
 from tailrace.source.postgres.rows.chunks import BlockChunk, read
 from tailrace.source.postgres.server.connection import IdleConnections, connect

@@ -22,8 +22,8 @@ from tailrace.changes.tail import Tail, touched_shape
 from tailrace.connector.publish.batch import TableFold
 from tailrace.log.reader import LogReader
 from tailrace.model.change import BEFORE, change_schema
-from tailrace.model.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, with_exact
 from tailrace.model.kind import Kind
+from tailrace.model.rows.exact import EXACT, EXACT_BEFORE, EXACT_TYPE, with_exact
 from tailrace.model.table import TableSchema
 from tailrace.settings import TaskSizes
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tailrace.changes.compaction import compact
 from tailrace.changes.events import events
 from tailrace.model.change import UNCHANGED, change_schema
-from tailrace.model.exact import EXACT, EXACT_TYPE, padded, with_exact
+from tailrace.model.rows.exact import EXACT, EXACT_TYPE, padded, with_exact
 from tailrace.model.table import Column, TableId, TableSchema
 
 # A table's own columns may be called what ours were called once.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tailrace.errors import ResyncError
-from tailrace.model.exact import lake_column
 from tailrace.model.following import Steps, steps, typed_like
+from tailrace.model.rows.exact import lake_column
 from tailrace.model.table import Column, TableId, TableSchema
 
 ID = Column("id", "int", "integer", 1)

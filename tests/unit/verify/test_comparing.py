@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.verify.comparisons import compare, compare_divided
 
 from tailrace.engine.dividing import TooLargeError
-from tailrace.model.exact import EXACT_TYPE
+from tailrace.model.rows.exact import EXACT_TYPE
 from tailrace.verify import comparing
 from tailrace.verify.comparing import BothSides, Side
 from tailrace.verify.dealing import TooManyRows, compare_dealt, deal

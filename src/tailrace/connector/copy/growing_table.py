@@ -25,8 +25,8 @@ from tailrace.failpoint import failpoint
 from tailrace.lake.door import Draft, LakeTable, TableVersion, WritePart
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
-from tailrace.model.exact import is_ours
 from tailrace.model.position import SourcePosition
+from tailrace.model.rows.exact import is_ours
 from tailrace.model.rows.text_key import TextKey
 from tailrace.model.table import TableSchema
 from tailrace.settings import TaskSizes

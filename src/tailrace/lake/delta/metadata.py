@@ -2,7 +2,7 @@
 
 With column mapping a column has a name for people, which a rename changes, and one in the files, which stays.
 
-A table has the column for values that others cannot hold (`model.exact`) from the first version on that has such a
+A table has the column for values that others cannot hold (`model.rows.exact`) from the first version on that has such a
 value. Its name in the files is chosen before any is written, by `with_exact`.
 """
 
@@ -21,8 +21,8 @@ from tailrace.errors import DefiniteError
 from tailrace.lake.delta._reserved_names import properties
 from tailrace.lake.delta.json_text import text_of
 from tailrace.lake.stamp import column_comment, commented_column
-from tailrace.model.exact import LAKE_TYPE, is_ours, lake_column
 from tailrace.model.following import Steps
+from tailrace.model.rows.exact import LAKE_TYPE, is_ours, lake_column
 from tailrace.model.rows.lake_types import arrow_type, element_type, is_known
 from tailrace.model.table import Column, TableId, TableSchema
 

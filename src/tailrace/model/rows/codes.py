@@ -49,7 +49,8 @@ class KeyCodes:
 def key_codes(columns: Sequence[pa.Array], *, whole_rows: bool = False, exact: pa.Array | None = None) -> KeyCodes:
     """A code for each key, whose parts are in the columns; for each row with `whole_rows`. No part of a key is null.
 
-    `exact` are the rows' maps (`model.exact`). A row without one has the code that it would have if there were none.
+    `exact` are the rows' maps (`model.rows.exact`). A row without one has the code that it would have if there were
+    none.
     """
     if len(columns) == 1 and _is_whole_number(columns[0].type) and not whole_rows:
         return KeyCodes(_words(columns[0])[0], None)

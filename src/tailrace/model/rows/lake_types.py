@@ -52,5 +52,5 @@ def element_type(lake: str) -> str | None:
 
 @cache
 def is_limited(lake: str) -> bool:
-    """Whether a source's type of this lake type may have values that the lake type cannot hold (`model.exact`)."""
+    """Whether a source's type of this lake type may have values that the lake type cannot hold (`model.rows.exact`)."""
     return re.split("[(<]", lake, maxsplit=1)[0] in _LIMITED

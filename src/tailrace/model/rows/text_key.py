@@ -1,7 +1,7 @@
 """Columns of a key that are text in the lake because values of theirs have no exact lake type.
 
-A row is told from others by its key, so no value of it can be null with its text beside it (`model.exact`). Where the
-source has such a value, the whole column is text in the table's next copy, and stays so.
+A row is told from others by its key, so no value of it can be null with its text beside it (`model.rows.exact`). Where
+the source has such a value, the whole column is text in the table's next copy, and stays so.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Codec(Protocol):
         """A batch of log records of one table and one shape as changes, `change_schema(schema)`, row for row.
 
         A value that its lake type cannot hold exactly is null, and its text is in `EXACT`, or in `EXACT_BEFORE` where
-        it is the old row's (`model.exact`); in a key it is a `TextKeyError`. It is never a neighbouring value."""
+        it is the old row's (`model.rows.exact`); in a key it is a `TextKeyError`. It is never a neighbouring value."""
         ...
 
     @staticmethod

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from tailrace.lake.delta.metadata import Field
 from tailrace.lake.delta.rows.row_files import read_at
 from tailrace.model.change import UNCHANGED
-from tailrace.model.exact import exact_of, filled, with_exact
+from tailrace.model.rows.exact import exact_of, filled, with_exact
 from tailrace.model.rows.lake_types import is_limited
 from tailrace.model.rows.nested import replaced
 from tailrace.storage.door import Storage

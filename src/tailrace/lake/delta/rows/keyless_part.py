@@ -18,7 +18,7 @@ import pyarrow as pa
 from tailrace.lake.delta.rows.locator import Locator, Places
 from tailrace.lake.delta.rows.part import Action, Part, RowsWriter, drifted, gone_at
 from tailrace.model.change import COUNT
-from tailrace.model.exact import exact_of, with_exact
+from tailrace.model.rows.exact import exact_of, with_exact
 from tailrace.model.rows.row import repeated
 from tailrace.model.table import TableSchema
 

@@ -27,7 +27,7 @@ from tailrace.lake.delta.rows.deletion_vectors import vector_at
 from tailrace.lake.delta.rows.locator import Locator, Places
 from tailrace.lake.delta.rows.row_files import SIZES, RowSizes, write_rows
 from tailrace.model.change import DELETED, FRESH, ORIGIN, UNCHANGED
-from tailrace.model.exact import EXACT, exact_of, with_exact
+from tailrace.model.rows.exact import EXACT, exact_of, with_exact
 from tailrace.model.table import TableSchema
 from tailrace.storage.door import Storage
 

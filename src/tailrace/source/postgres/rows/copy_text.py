@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tailrace.errors import DefiniteError
 from tailrace.model.change import row_schema
-from tailrace.model.exact import with_exact
+from tailrace.model.rows.exact import with_exact
 from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import TableId, TableSchema
 from tailrace.source.postgres.rows import copy_kernel as kernel

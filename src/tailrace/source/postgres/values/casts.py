@@ -2,7 +2,7 @@
 
 The text is what every connection of ours makes the server write: datestyle ISO, TimeZone UTC,
 hex bytea, shortest exact floats. A value never becomes a neighbouring one. One that the column's lake type cannot hold
-is null, and its text is given beside it (`model.exact`); text that no value of the type has is a definite error.
+is null, and its text is given beside it (`model.rows.exact`); text that no value of the type has is a definite error.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from tailrace.errors import DefiniteError, ResyncError, TextKeyError
 from tailrace.model.change import BEFORE, COMMIT_TS, METADATA, change_schema
-from tailrace.model.exact import EXACT, EXACT_BEFORE, maps_of, with_exact
 from tailrace.model.kind import Kind
+from tailrace.model.rows.exact import EXACT, EXACT_BEFORE, maps_of, with_exact
 from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import Column, TableSchema
 from tailrace.source.postgres.server.lsn import Lsn

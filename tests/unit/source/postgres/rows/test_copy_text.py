@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tailrace.errors import DefiniteError
-from tailrace.model.exact import EXACT, padded
+from tailrace.model.rows.exact import EXACT, padded
 from tailrace.model.rows.lake_types import arrow_type
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.postgres.rows.copy_kernel import ROWS_MAX, SLACK

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from tailrace.errors import DefiniteError, TextKeyError
 from tailrace.model.change import BEFORE, COMMIT_TS, OP, ORDINAL, POS, SEQ, UNCHANGED, XID, change_schema
-from tailrace.model.exact import EXACT, EXACT_BEFORE
 from tailrace.model.kind import Kind
+from tailrace.model.rows.exact import EXACT, EXACT_BEFORE
 from tailrace.model.table import Column, TableId, TableSchema
 from tailrace.source.postgres.values.row_changes import decode
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.model.exact import (
+from tailrace.model.rows.exact import (
     EXACT,
     EXACT_TYPE,
     exact_of,
