@@ -177,6 +177,27 @@ def test_a_renewal_whose_answer_is_lost_does_not_end_a_lease(fault: Fault, s3: S
         lease.close()
 
 
+def test_a_renewal_that_comes_after_it_was_given_up_does_not_end_a_lease(s3: S3Server, url: str) -> None:
+    is_bad = [False]
+
+    def decide(request: Request) -> Fault:
+        if not is_bad[0]:
+            return Fault.NONE
+        return Fault.LATE if request.is_conditional_put else Fault.BUSY
+
+    with cutting(s3.port, decide=decide) as proxy:
+        bucket = reached(s3, url, proxy.options)
+        lease = Lease(bucket, NAME, 3.0)
+        is_bad[0] = True
+        wait_until(lambda: proxy.count(Fault.BUSY) >= PATIENCE.tries)
+        is_bad[0] = False
+        proxy.let_late_ones_arrive()
+        tags = {bucket.tag_of(NAME)}
+        wait_until(lambda: tags.add(bucket.tag_of(NAME)) or len(tags) > 2, 10)
+        lease.require()
+        lease.close()
+
+
 def test_a_lease_that_is_damaged_is_named(bucket: Bucket) -> None:
     bucket.put(NAME, b"{}")
     with pytest.raises(DefiniteError, match=r"lake/lease\.json is damaged"):
