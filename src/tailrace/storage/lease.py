@@ -39,6 +39,8 @@ RENEWALS = 5
 GRACE = 1.1
 """So many times as long as the lease lasts it is watched."""
 POLLS = 20
+TRIES = 2
+"""Of one renewal."""
 
 
 def steady_seconds() -> float:
@@ -129,7 +131,10 @@ class Lease:
         wait_seconds: float | None = None,
         clock: Callable[[], float] = steady_seconds,
     ) -> None:
-        self._bucket = bucket
+        # A request that hangs must not take the time of the renewals after it.
+        brief = min(bucket.patience.request_seconds, seconds / RENEWALS)
+        patience = replace(bucket.patience, tries=min(bucket.patience.tries, TRIES), request_seconds=brief)
+        self._bucket = replace(bucket, patience=patience)
         self._name = name
         self._seconds = seconds
         self._clock = clock

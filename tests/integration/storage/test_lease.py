@@ -162,7 +162,7 @@ def test_a_holder_that_cannot_reach_the_store_has_lost_the_lease_before_another_
         lease.close()
 
 
-@pytest.mark.parametrize("fault", [Fault.LATE, Fault.AFTER])
+@pytest.mark.parametrize("fault", [Fault.LATE, Fault.AFTER, Fault.SILENT])
 def test_a_renewal_whose_answer_is_lost_does_not_end_a_lease(fault: Fault, s3: S3Server, url: str) -> None:
     puts = iter(range(1000))
 
