@@ -38,7 +38,7 @@ from tailrace.engine.spark.cluster import is_cluster
 from tailrace.engine.spark.session import require_startable
 from tailrace.errors import DefiniteError, GapError
 from tailrace.lake.formats import format_named
-from tailrace.lake.home import LakeHome, SourceRecord
+from tailrace.lake.home import LakeHome, SourceRecord, require_fit_place
 from tailrace.lake.records.clean_shutdown import Left
 from tailrace.log.files.layout import adopt
 from tailrace.log.reader import LogReader
@@ -129,6 +129,7 @@ class Opening:
         if self.engine is None and (is_new or is_cluster(settings.spark.master)):
             require_startable(settings.spark)
         if is_new:
+            require_fit_place(LakeHome(settings.lake))
             require_ready(source, settings)
         identity = source.identify()
         self.captures.prepare(source)

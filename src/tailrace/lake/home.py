@@ -326,6 +326,17 @@ def _written(record: SourceRecord) -> bytes:
     return json.dumps(asdict(record), indent=2).encode()
 
 
+def require_fit_place(home: LakeHome) -> None:
+    """Before a lake is begun: a definite error for a store that does not keep what commits rely on. Leaves nothing
+    there."""
+    if not isinstance(home.lake, Path):
+        from tailrace.storage.bucket import Bucket
+        from tailrace.storage.probe import require_conditional_puts
+
+        if isinstance(home.storage, Bucket):
+            require_conditional_puts(home.storage)
+
+
 def _require_folder(lake: LakeAddress) -> None:
     if isinstance(lake, Path) and lake.exists() and not lake.is_dir():
         raise DefiniteError(f"{lake} is a file, not a folder", "name a folder for the lake")
