@@ -70,6 +70,8 @@ class CuttingProxy:
     upstream_port: int
     decide: Callable[[Request], Fault] = lambda request: Fault.NONE
     stripped: frozenset[str] = frozenset()
+    answer: tuple[int, bytes] | None = None
+    """What every request gets, and none reaches the store."""
     races: bool = False
     """The store looks whether an object is there when a put comes, and writes it when others have looked too."""
     looked: threading.Barrier = field(default_factory=lambda: threading.Barrier(RACERS))
@@ -129,6 +131,10 @@ class _Exchange(BaseHTTPRequestHandler):
     def _pass(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         request = Request(self.command, self.path, {name.lower(): each for name, each in self.headers.items()})
+        if self.told.answer is not None:
+            status, content = self.told.answer
+            self._answer(status, {"Content-Type": "application/xml"}, content)
+            return
         fault = self.told.decide(request)
         self.told.seen.append((request, fault))
         if fault is Fault.LATE:
@@ -200,7 +206,8 @@ class _Exchange(BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("Content-Length", length)
         self.end_headers()
-        self.wfile.write(content)
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
     def _cut(self) -> None:
         self.close_connection = True

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from obstore.exceptions import (
     AlreadyExistsError,
-    GenericError,
     PermissionDeniedError,
     PreconditionError,
     UnauthenticatedError,
@@ -75,6 +74,11 @@ class StoreAnswer:
         return cls(number, code[1] if code else "", region[1] if region else None, text)
 
     @property
+    def is_unsent(self) -> bool:
+        """Whether no connection was made. What is written piece by piece does not tell how it failed."""
+        return "kind: Connect" in self.text or ("error sending request" in self.text and "kind:" not in self.text)
+
+    @property
     def is_forbidden_without_a_reason(self) -> bool:
         """As every refused look is: it has no content."""
         return self.status in (401, 403) and not self.code
@@ -91,7 +95,7 @@ def explained(error: Exception, place: BucketPlace, name: str = "") -> Exception
         return missing(name, place)
     if isinstance(error, UnknownConfigurationKeyError):
         return _unknown_option(answer, place)
-    return _refused(answer, place) or _unauthorized(error, answer, place) or _passing(error, answer, place)
+    return _refused(answer, place) or _unauthorized(error, answer, place) or _passing(answer, place)
 
 
 def _refused(answer: StoreAnswer, place: BucketPlace) -> TailraceError | None:
@@ -119,14 +123,14 @@ def _unauthorized(error: Exception, answer: StoreAnswer, place: BucketPlace) -> 
     return None
 
 
-def _passing(error: Exception, answer: StoreAnswer, place: BucketPlace) -> TailraceError:
+def _passing(answer: StoreAnswer, place: BucketPlace) -> TailraceError:
     if answer.status is not None and answer.status < 500 and answer.status not in (408, 409, 412, 429):
         message = f"{place.root}: the store refuses a request with {answer.status}{_told(answer)}"
         return DefiniteError(message, "the store has to be one that has the calls of S3, Google's or Azure's")
     if "certificate" in answer.text and "kind: Connect" in answer.text:
         hint = '--storage-option root_certificate="$(cat ca.pem)", if the store\'s own authority signed it'
         return DefiniteError(f"{place.root}: the certificate of {_endpoint(place)} is not to be trusted", hint)
-    if isinstance(error, GenericError) and "kind: Connect" in answer.text:
+    if answer.is_unsent:
         hint = "see whether it runs, and whether --storage-option endpoint=URL names it: it is tried again by itself"
         return StoreError(f"{place.root}: {_endpoint(place)} cannot be reached", hint)
     what = f"answers {answer.status}{_told(answer)}" if answer.status else "did not answer"
