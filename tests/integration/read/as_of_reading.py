@@ -146,7 +146,7 @@ class Judge:
         transactions = reader.transactions(reader.oldest_seq - 1, reader.head.seq)
         ordinals = transactions.column("commit_ordinal").to_pylist()
         self._positions = dict(zip(transactions.column("seq").to_pylist(), ordinals, strict=True))
-        self._logged = {self.recorder.of_commit(each) for each in ordinals}
+        self._logged = {self.recorder.of_logged(each) for each in ordinals}
 
     def take(self, reads: Sequence[Read]) -> None:
         self.judged += [self._judge(each) for each in reads]
@@ -174,7 +174,7 @@ class Judge:
         numbers = range(len(self.recorder.commits))
         if read.position is not None and read.seq is not None:
             is_logged = self._positions.get(read.seq) == read.position
-            at = self.recorder.of_commit(read.position)
+            at = self.recorder.of_logged(read.position)
             numbers = range(at, at + 1) if is_logged else self.recorder.at_point(read.position)
         if read.wanted is None:
             return [number for number in numbers if number >= 0]

@@ -6,8 +6,9 @@ Positions of the server's log lie like this:
     ... ended | begun ... commit record ... ended | begun ...
       commit 6            commit 7                 commit 8
 
-A cut that has the position of a commit in the log is that commit. Any other position is a copy's point: between two
-commits it is the earlier one, inside one (`begun` to `ended`) it may be either.
+A cut that has the position of a commit in the log is that commit. Any other position is a copy's point, or a repaired
+gap, which the log has too: between two commits it is the earlier one, inside one (`begun` to `ended`) a point may be
+either.
 """
 
 from __future__ import annotations
@@ -184,15 +185,18 @@ class Recorder:
         found = (self.entry(table, number) for table in list(self._history))
         return next((each for each in found if each is not None and each.relation == relation), None)
 
-    def of_commit(self, position: int) -> int:
-        """The commit whose record lies at a position."""
-        return bisect_left(self._ended, position)
+    def of_logged(self, position: int) -> int:
+        """The commit whose record lies at a position, or the last one before a gap there."""
+        number = bisect_left(self._ended, position)
+        return number if self._is_inside(number, position) else number - 1
 
     def at_point(self, position: int) -> range:
         """The commits that a state at a position may be: one, or two inside a commit."""
-        number = self.of_commit(position)
-        inside = number < len(self.commits) and position >= self.commits[number].begun
-        return range(number - 1, number + inside)
+        number = bisect_left(self._ended, position)
+        return range(number - 1, number + self._is_inside(number, position))
+
+    def _is_inside(self, number: int, position: int) -> bool:
+        return number < len(self.commits) and position >= self.commits[number].begun
 
 
 def _now(conn: psycopg.Connection) -> int:
