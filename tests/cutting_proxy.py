@@ -138,10 +138,10 @@ class _Exchange(BaseHTTPRequestHandler):
         fault = self.told.decide(request)
         self.told.seen.append((request, fault))
         if fault is Fault.LATE:
-            self._cut()
             thread = threading.Thread(target=self._upstream_late, args=(request, body), daemon=True)
-            self.told.late.append(thread)
             thread.start()
+            self.told.late.append(thread)
+            self._cut()
         elif fault is Fault.BEFORE:
             self._cut()
         elif fault is Fault.DURING:
