@@ -6,7 +6,7 @@ import http.client
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -167,8 +167,11 @@ class _Exchange(BaseHTTPRequestHandler):
     def _race(self, request: Request, body: bytes) -> None:
         look = Request("HEAD", request.path, {"host": request.headers["host"]})
         is_there = self._upstream(look, b"")[0] == 200
-        with suppress(threading.BrokenBarrierError):
+        try:
             self.told.looked.wait(RACE_SECONDS)
+        except threading.BrokenBarrierError:
+            # No other one came. A barrier that broke holds no one back any more.
+            self.told.looked = threading.Barrier(RACERS)
         if is_there:
             self._answer(412, {"Content-Type": "application/xml"}, _ERROR.format(code="PreconditionFailed").encode())
             return
