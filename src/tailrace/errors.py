@@ -110,6 +110,10 @@ class DamageError(DefiniteError):
     """A file of the log is not what was written. It concerns every table, whichever one met it."""
 
 
+class LeaseLostError(DefiniteError):
+    """Another process has the lake's place by now, or could have it: whoever meets it, the run must end."""
+
+
 class MovedError(DefiniteError):
     """The source is not where it was when the run began, and nothing is lost: a run that begins again continues."""
 

@@ -23,6 +23,10 @@ A lake in a folder has it inside, as LAKE/_tailrace; of any other lake it is a f
     HOME/maintained    an empty file, as old as the last look for what can be deleted
     HOME/lock          held by the running connector
     HOME/lake.json     which lake it is the home of, where that does not follow from where it lies
+    HOME/session.json  the name by which a lake in a bucket knows who has the lock of this home
+
+A lake in a bucket has LAKE/_tailrace/lease.json too: which connector holds it, with which home. The lock keeps a home
+for one process, the lease keeps a bucket for one home.
 
 `source.json` is written before anything is made at the source: a slot of ours that nothing durable names
 would hold back the server's WAL for ever.
@@ -61,6 +65,7 @@ from tailrace.storage.local import LocalFolder
 OWN = "_tailrace"
 """The folder for what a lake knows about itself. No table has it: its name begins with no letter."""
 SOURCE = f"{OWN}/source.json"
+LEASE = f"{OWN}/lease.json"
 OWNER = "lake.json"
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _HASH_DIGITS = 12
@@ -280,7 +285,8 @@ class LakeHome:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Held by the one connector that writes this lake; freed by the kernel when it dies."""
+        """Held by the one connector that writes this lake. When it dies, the kernel frees the home at once; a bucket is
+        free for another home half a minute later, and for this one at once."""
         try:
             lock = FolderLock(self.folder / "lock", str(os.getpid()))
         except HeldError as error:
@@ -288,7 +294,8 @@ class LakeHome:
             raise DefiniteError(message, "wait for it or stop it") from None
         with closing(lock):
             sync(self.folder)
-            yield
+            with self.storage.hold(LEASE, self.folder):
+                yield
 
     def holder(self) -> int | None:
         """The process that writes this lake now, if one does."""

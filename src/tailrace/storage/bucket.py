@@ -7,10 +7,11 @@ There are no folders, only names with slashes. A commit is a put under the condi
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import BaseError
 
+from tailrace.errors import DefiniteError
 from tailrace.storage import files
 from tailrace.storage.bucket_client import PATIENCE, StorePatience
 from tailrace.storage.bucket_errors import missing
@@ -26,6 +28,8 @@ from tailrace.storage.bucket_journal import BucketJournal
 from tailrace.storage.bucket_objects import BucketObjects, nanoseconds
 from tailrace.storage.bucket_place import BucketPlace
 from tailrace.storage.door import StoredFile
+from tailrace.storage.folder_lock import session_of
+from tailrace.storage.lease import Lease
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -35,6 +39,9 @@ PART_BYTES = 8 << 20
 put."""
 PARTS_AT_ONCE = 3
 DELETED_AT_ONCE = 1000
+LEASE_SECONDS = "lease_seconds"
+"""The only storage option that is ours."""
+LEASE_SECONDS_MIN = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,11 @@ class Bucket(BucketObjects):
         cache_root: Path | None = None,
     ) -> Bucket:
         """The folder of a bucket that a URL like `s3://bucket/folder` names. Asks the store nothing."""
-        place, folder = BucketPlace.parse(url, options or {})
+        given = dict(options or {})
+        seconds = given.pop(LEASE_SECONDS, None)
+        place, folder = BucketPlace.parse(url, given)
+        if seconds is not None:
+            patience = replace(patience, lease_seconds=_lease_seconds(url, seconds))
         return cls(place, folder, patience, cache_root)
 
     @property
@@ -74,7 +85,15 @@ class Bucket(BucketObjects):
         return root / store / self.folder
 
     def at(self, folder: str) -> Bucket:
-        return Bucket(self.place, self.key(folder), self.patience, self.cache_root)
+        return Bucket(self.place, self.key(folder), self.patience, self.cache_root, guard=self.guard)
+
+    @contextmanager
+    def hold(self, name: str, home: Path) -> Iterator[None]:
+        # The lease itself is put whether or not it is held.
+        own = BucketObjects(self.place, self.folder, self.patience)
+        with closing(Lease(own, name, self.patience.lease_seconds, session=session_of(home))) as lease:
+            self.guard.require = lease.require
+            yield
 
     @contextmanager
     def create(self, name: str) -> Iterator[pa.NativeFile]:
@@ -149,6 +168,7 @@ class Bucket(BucketObjects):
 
     def delete(self, names: Iterable[str]) -> None:
         keys = [self.key(name) for name in names]
+        self.guard.require()
         for begin in range(0, len(keys), DELETED_AT_ONCE):
             some = keys[begin : begin + DELETED_AT_ONCE]
             try:
@@ -190,6 +210,14 @@ class Bucket(BucketObjects):
         """A definite error that says why the bucket cannot be used: it is not there, or we may not list it; a transient
         one where the store does not answer."""
         self.ask("", lambda client, _: obstore.list_with_delimiter(client, self.key("-") or None))
+
+
+def _lease_seconds(url: str, given: str) -> float:
+    with suppress(ValueError):
+        if math.isfinite(seconds := float(given)) and seconds >= LEASE_SECONDS_MIN:
+            return seconds
+    message = f"{url}: the storage option {LEASE_SECONDS} cannot have this value"
+    raise DefiniteError(message, f"{LEASE_SECONDS}=30, or another number of seconds, at least {LEASE_SECONDS_MIN:g}")
 
 
 def _slash(meta: ObjectMeta, inside: int) -> int:

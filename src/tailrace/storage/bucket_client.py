@@ -45,6 +45,8 @@ class StorePatience:
     backoff: Backoff = _BACKOFF
     tries: int = 8
     request_seconds: float = 30.0
+    lease_seconds: float = 30.0
+    """How long whoever holds the bucket does so after its last renewal."""
 
     @property
     def seconds(self) -> float:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import obstore
 from obstore.exceptions import BaseError
@@ -31,6 +31,21 @@ if TYPE_CHECKING:
 Given = TypeVar("Given")
 
 
+class WriteGuard:
+    """Asked before each change of a bucket's objects; a bucket and its folders share it. It allows everything until it
+    is told what to ask. A pickled one arrives as a new one."""
+
+    def __init__(self) -> None:
+        self.require: Callable[[], None] = _allow
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WriteGuard, ()
+
+
+def _allow() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class BucketObjects:
     """Those in one folder of a bucket. A name that begins with a slash is one from the bucket's root: other writers'
@@ -40,12 +55,14 @@ class BucketObjects:
     place: BucketPlace
     folder: str = ""
     patience: StorePatience = PATIENCE
+    guard: WriteGuard = field(default_factory=WriteGuard, compare=False, repr=False, kw_only=True)
 
     @property
     def address(self) -> str:
         return f"{self.place.root}/{self.folder}".rstrip("/")
 
     def put(self, name: str, content: bytes, *, is_private: bool = False) -> None:
+        self.guard.require()
         self.ask(name, lambda client, key: obstore.put(client, key, content, use_multipart=False))
 
     def put_new(self, name: str, content: bytes) -> bool:
@@ -75,6 +92,7 @@ class BucketObjects:
 
     def _try(self, name: str, content: bytes, mode: PutMode) -> ObjectTag | Exception:
         """Where the condition was not met, or it is not known what became of the put, what was answered."""
+        self.guard.require()
         try:
             return ObjectTag.of(obstore.put(self.client, self.key(name), content, mode=mode))
         except (BaseError, OSError) as error:

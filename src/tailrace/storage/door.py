@@ -97,6 +97,17 @@ class Storage(Protocol):
         """A folder of the place, as a place of its own. It need not be there yet."""
         ...
 
+    def hold(self, name: str, home: Path) -> AbstractContextManager[None]:
+        """Keep the place for this process until the `with` ends, by a file of this name where it needs one; a definite
+        error while another process has it. `home` is a local folder that this process has locked: whoever had it
+        before has ended.
+
+        From when another process could have it, and after the `with`, what would put, replace or delete anything
+        through this value or its folders raises. What was sent before may still arrive. Copies that were pickled do not
+        ask: what tasks write counts only when a commit names it. A folder does nothing, where its home's lock does it.
+        """
+        ...
+
     def put(self, name: str, content: bytes, *, is_private: bool = False) -> None:
         """Write a file, or replace one, as a whole. Survives a power cut when this returns. With `is_private`, only its
         owner may read it, where the place knows owners."""

@@ -1,19 +1,27 @@
-"""One process at a time works in a folder: a lock that the kernel drops when its holder dies, however it dies."""
+"""One process at a time works in a folder: a lock that the kernel drops when its holder dies, however it dies.
+
+Of all who have the lock of one folder, one after another, only one can be alive. So they share a name (`session_of`),
+and a place elsewhere that knows them by it need not wait until one that died is forgotten.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import time
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from tailrace.storage.files import PRIVATE
+from tailrace.errors import DefiniteError
+from tailrace.storage.files import PRIVATE, read_json, write_json
 
 NOTE_BYTES_MAX = 4096
 LOOK_SECONDS = 0.3
 """Someone who only looks who has the lock has it meanwhile: for a moment, and several may follow each other."""
 POLL_SECONDS = 0.001
+SESSION = "session.json"
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class HeldError(Exception):
@@ -69,6 +77,26 @@ def note_of_holder(file: Path) -> bytes | None:
     finally:
         os.close(descriptor)
     return None
+
+
+def session_of(folder: Path) -> str:
+    """A name that all have who have the lock of this folder, one after another, and no one else. It is kept in the
+    folder, which has another one after the machine was started again, and as a copy in another place or on another
+    machine. Where the machine does not say when it was started, each time another one."""
+    try:
+        boot = BOOT.read_text().strip()
+    except OSError:
+        return str(uuid.uuid4())
+    path, found = folder.resolve(), folder.stat()
+    # Containers of one machine may each have another folder under one path.
+    own = {"boot": boot, "folder": str(path), "device": found.st_dev, "inode": found.st_ino}
+    kept = None
+    with suppress(DefiniteError):
+        kept = read_json(path / SESSION)
+    if not isinstance(kept, dict) or {name: kept.get(name) for name in own} != own or "session" not in kept:
+        kept = {"session": str(uuid.uuid4()), **own}
+        write_json(path / SESSION, kept)
+    return str(kept["session"])
 
 
 def _take(descriptor: int, how: int) -> None:

@@ -1,4 +1,4 @@
-"""One process at a time works in a bucket: an object that it takes, renews, and loses when it cannot.
+"""One process at a time works in a bucket: an object that it takes and renews, until another one takes it.
 
     {"number": 12, "session": "…", "change": 7, "holder": "pid … on …", "seconds": 30, "is_free": false}
 
@@ -10,6 +10,14 @@ forwards, from before it sent the last renewal that was answered: `seconds` late
 wants it watches, by a clock of its own, and takes it when the object has not changed for `seconds` and a tenth more,
 counted from after it was read. A renewal is in the store before anyone watches it, so the watch ends after the holder
 has stopped. The two clocks may differ by a tenth in how fast they run. They run while a machine sleeps.
+
+A lease that has run out, because the store was away, is renewed all the same. The renewal is put over the object of our
+own last one, so where it succeeds no one has had the lease meanwhile, and it is ours again. It is lost when the object
+is another session's, or gone.
+
+Processes that cannot live at once may have one session: those of one home, which its lock keeps apart. One that follows
+another which was killed takes the lease at once. Two renewals by another session show that its process is alive: there
+is nothing to wait for then.
 
 A process that is stopped for a while and wakes up does not hold it: `require` looks at its clock and raises. What it
 had sent before may still arrive, and the clocks of a virtual machine stand still while that is paused. For both there
@@ -29,11 +37,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 
-from tailrace.errors import DefiniteError, TransientError
+from tailrace.errors import DefiniteError, LeaseLostError, StoreError, TailraceError, TransientError
 from tailrace.storage.bucket_files import ObjectTag, TaggedObject
 from tailrace.storage.bucket_objects import BucketObjects
 
-SECONDS = 30.0
 RENEWALS = 5
 """So many renewals fit into the time that the lease lasts."""
 GRACE = 1.1
@@ -41,6 +48,7 @@ GRACE = 1.1
 POLLS = 20
 TRIES = 2
 """Of one renewal."""
+RENEWALS_SEEN = 2
 
 
 def steady_seconds() -> float:
@@ -55,7 +63,7 @@ class LeaseTerms:
 
     number: int
     session: str
-    """Whose it is. No two have the same."""
+    """Whose it is. No two that can be alive at once have the same."""
     change: int
     """Which of the session's changes this is: no two puts have the same content."""
     holder: str
@@ -90,12 +98,19 @@ class _Watch:
         self._clock = clock
         self._begun = self._since = clock()
         self._tag: ObjectTag | None = None
+        self._session: str | None = None
+        self._renewals = 0
 
-    def see(self, found: TaggedObject | None) -> None:
+    def see(self, tag: ObjectTag | None, session: str | None) -> None:
         """After it was read."""
-        tag = found.tag if found is not None else None
         if tag != self._tag:
-            self._tag, self._since = tag, self._clock()
+            self._renewals = self._renewals + 1 if session == self._session else 0
+            self._tag, self._session, self._since = tag, session, self._clock()
+
+    @property
+    def is_renewed(self) -> bool:
+        """Whether its holder is alive. One that was killed may have sent one renewal that came while we looked."""
+        return self._renewals >= RENEWALS_SEEN
 
     @property
     def seconds(self) -> float:
@@ -114,10 +129,6 @@ class LeaseHeldError(DefiniteError):
         return cls(f"{address}: in use by another tailrace ({holder})", "wait for it or stop it")
 
 
-class LeaseLostError(DefiniteError):
-    """It could not be renewed in time, or another process has taken it: what is not committed yet must not be."""
-
-
 class Lease:
     """Held from construction until `close`, or until it is lost. A `LeaseHeldError` where another process holds it: one
     that has died keeps it for as long as it lasts, and unless `wait_seconds` is less, this waits for that."""
@@ -126,8 +137,9 @@ class Lease:
         self,
         bucket: BucketObjects,
         name: str,
-        seconds: float = SECONDS,
+        seconds: float,
         *,
+        session: str | None = None,
         wait_seconds: float | None = None,
         clock: Callable[[], float] = steady_seconds,
     ) -> None:
@@ -138,10 +150,12 @@ class Lease:
         self._name = name
         self._seconds = seconds
         self._clock = clock
-        self._session = str(uuid.uuid4())
+        self._session = session or str(uuid.uuid4())
         self._changes = count()
         self._closing = threading.Event()
         self._lost: str | None = None
+        self._told = ""
+        """Why it could not be renewed."""
         self._hold = self._take(seconds * GRACE * 2 if wait_seconds is None else wait_seconds)
         self._thread = threading.Thread(target=self._renew_all_the_time, name="lease", daemon=True)
         self._thread.start()
@@ -152,13 +166,15 @@ class Lease:
         return self._hold.terms.number
 
     def require(self) -> None:
-        """A `LeaseLostError` unless it is held now. Asked before each commit."""
-        if self._lost is None and self._clock() >= self._hold.until:
-            self._lost = "could not be renewed in time"
+        """Asked before each change. A `LeaseLostError` when it is another's or was given back, and a transient error
+        while it has run out and is not renewed yet."""
         what = "was given back" if self._closing.is_set() else self._lost
         if what is not None:
-            hint = "start it again: it continues from what the lake has"
+            hint = "only one tailrace may work in a lake: see which one is to, and stop the other"
             raise LeaseLostError(f"{self._address}: the lease {what}", hint)
+        if self._clock() >= self._hold.until:
+            hint = "it is tried again by itself"
+            raise StoreError(f"{self._address}: the lease has run out and is not renewed yet{self._told}", hint)
 
     def close(self) -> None:
         """Give it back, if it is held: the next one need not wait."""
@@ -185,17 +201,19 @@ class Lease:
             else:
                 if hold is not None:
                     return hold
-                if watch.seconds_in_all > wait_seconds:
+                if watch.is_renewed or watch.seconds_in_all > wait_seconds:
                     raise LeaseHeldError.by(self._address, holder)
             self._closing.wait(self._seconds / POLLS)
 
     def _try_to_take(self, watch: _Watch) -> tuple[_Hold | None, str]:
         """The lease, or who has it."""
         found = self._bucket.tagged(self._name)
-        watch.see(found)
         terms = None if found is None else LeaseTerms.read(found, self._address)
-        # One that was given up may have come after all.
+        watch.see(found.tag if found else None, terms.session if terms else None)
+        # One that was given up may have come after all, or the process before us has died.
         is_ours = terms is not None and terms.session == self._session
+        if terms is not None and is_ours:
+            self._changes = count(max(terms.change + 1, next(self._changes)))
         if terms is not None and not (terms.is_free or is_ours or watch.seconds > terms.seconds * GRACE):
             return None, terms.holder
         number = (terms.number if terms is not None else 0) + (not is_ours)
@@ -207,16 +225,13 @@ class Lease:
         return _Hold(taken, tag, sent_at + self._seconds), ""
 
     def _renew_all_the_time(self) -> None:
-        while not self._closing.wait(self._seconds / RENEWALS):
-            if self._lost is not None or self._clock() >= self._hold.until:
-                return
+        while self._lost is None and not self._closing.wait(self._seconds / RENEWALS):
             try:
                 self._renew()
-            except TransientError:
-                # The store may answer again before it ends.
-                continue
-            except DefiniteError as error:
-                self._lost = f"could not be renewed: {error.message}"
+                self._told = ""
+            except Exception as error:
+                # Also what only a person can mend: as long as no one else takes it, it can become ours again.
+                self._told = f" ({error.message if isinstance(error, TailraceError) else type(error).__name__})"
 
     def _renew(self) -> None:
         hold, terms, sent_at = self._hold, self._changed(is_free=False), self._clock()
@@ -225,11 +240,15 @@ class Lease:
             self._hold = _Hold(terms, tag, sent_at + self._seconds)
             return
         found = self._bucket.tagged(self._name)
-        if found is not None and LeaseTerms.read(found, self._address).session == self._session:
+        if found is None:
+            self._lost = "was deleted"
+            return
+        now = LeaseTerms.read(found, self._address)
+        if now.session == self._session:
             # A renewal that was given up has come after all. It does not say when.
             self._hold = replace(hold, tag=found.tag)
         else:
-            self._lost = "was taken by another tailrace"
+            self._lost = f"was taken by another tailrace ({now.holder})"
 
     def _changed(self, *, is_free: bool) -> LeaseTerms:
         return replace(self._hold.terms, change=next(self._changes), is_free=is_free)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from tailrace.errors import TailraceError
+from tailrace.errors import LeaseLostError, TailraceError, TransientError
 from tailrace.storage.bucket import Bucket
-from tailrace.storage.lease import Lease, LeaseLostError
+from tailrace.storage.lease import Lease
 
 
-def hold(url: str, seconds: float, options: dict[str, str]) -> None:
-    lease = Lease(Bucket.of(url, options), "lease.json", seconds)
+def hold(url: str, seconds: float, session: str, options: dict[str, str]) -> None:
+    lease = Lease(Bucket.of(url, options), "lease.json", seconds, session=session or None)
     print(f"held {lease.number}", flush=True)
     for _ in sys.stdin:
         try:
@@ -18,10 +18,12 @@ def hold(url: str, seconds: float, options: dict[str, str]) -> None:
             print("held", flush=True)
         except LeaseLostError as error:
             print(f"lost: {error.message}", flush=True)
+        except TransientError as error:
+            print(f"not held: {error.message}", flush=True)
 
 
 if __name__ == "__main__":
     try:
-        hold(sys.argv[1], float(sys.argv[2]), dict(pair.split("=", 1) for pair in sys.argv[3:]))
+        hold(sys.argv[1], float(sys.argv[2]), sys.argv[3], dict(pair.split("=", 1) for pair in sys.argv[4:]))
     except TailraceError as error:
         print(f"failed: {error.message}", flush=True)

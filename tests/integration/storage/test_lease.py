@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from tests.cutting_proxy import Fault, Request, cutting
 from tests.postgres import wait_until
 from tests.s3 import S3Server
 
-from tailrace.errors import DefiniteError
+from tailrace.errors import DefiniteError, LeaseLostError, StoreError
 from tailrace.model.backoff import Backoff
 from tailrace.storage.bucket import Bucket
 from tailrace.storage.bucket_client import StorePatience
-from tailrace.storage.lease import Lease, LeaseHeldError, LeaseLostError, steady_seconds
+from tailrace.storage.folder_lock import session_of
+from tailrace.storage.lease import Lease, LeaseHeldError, steady_seconds
 
 PATIENCE = StorePatience(Backoff(0.001, 0.01), tries=3, request_seconds=5.0)
 NAME = "lease.json"
@@ -38,13 +43,13 @@ def bucket(s3: S3Server, url: str) -> Bucket:
 
 
 def reached(s3: S3Server, url: str, options: dict[str, str]) -> Bucket:
-    return Bucket.of(url, {**s3.options, **options}, patience=PATIENCE)
+    return Bucket.of(url, {**s3.options, **options, "lease_seconds": "1"}, patience=PATIENCE)
 
 
 @contextmanager
-def another_process(s3: S3Server, url: str, seconds: float) -> Iterator[subprocess.Popen[str]]:
+def another_process(s3: S3Server, url: str, seconds: float, session: str = "") -> Iterator[subprocess.Popen[str]]:
     options = [f"{name}={value}" for name, value in s3.options.items()]
-    command = [sys.executable, "-m", "tests.integration.storage.holding", url, str(seconds), *options]
+    command = [sys.executable, "-m", "tests.integration.storage.holding", url, str(seconds), session, *options]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with process:
         try:
@@ -123,23 +128,99 @@ def test_a_holder_that_was_stopped_and_wakes_up_late_knows_that_it_holds_nothing
         assert lease.number == 2
         holder.send_signal(signal.SIGCONT)
         assert "the lease" in said(holder, "now?")
-        assert said(holder, "and now?").startswith("lost")
+        wait_until(lambda: said(holder, "and now?").startswith("lost"))
         lease.require()
         lease.close()
 
 
-def test_a_clock_that_jumps_ahead_ends_a_lease_and_one_that_does_not_move_keeps_no_one_out(bucket: Bucket) -> None:
+def test_a_lease_that_has_run_out_is_not_held_until_it_is_renewed(bucket: Bucket) -> None:
     ahead = [0.0]
-    lease = Lease(bucket, NAME, LONG, clock=lambda: steady_seconds() + ahead[0])
+    lease = Lease(bucket, NAME, 2.0, clock=lambda: steady_seconds() + ahead[0])
     lease.require()
     ahead[0] = LONG
-    with pytest.raises(LeaseLostError, match="could not be renewed in time"):
+    with pytest.raises(StoreError, match="has run out and is not renewed yet"):
         lease.require()
-    ahead[0] = 0.0
-    with pytest.raises(LeaseLostError, match="could not be renewed in time"):
-        lease.require()
+    wait_until(lambda: is_held(lease))
+    assert "in use" in refusal(bucket)
     lease.close()
-    assert "in use" in refusal(bucket), "one that was lost is not given back: others wait for its end"
+
+
+def test_a_lease_that_was_deleted_is_lost(bucket: Bucket) -> None:
+    lease = Lease(bucket, NAME, 1.0)
+    bucket.delete([NAME])
+    with pytest.raises(LeaseLostError, match="was deleted"):
+        wait_until(lambda: not is_held(lease))
+    lease.close()
+    assert bucket.look(NAME) is None
+
+
+def is_held(lease: Lease) -> bool:
+    try:
+        lease.require()
+    except StoreError:
+        return False
+    return True
+
+
+def test_no_one_waits_for_a_holder_that_is_alive(bucket: Bucket) -> None:
+    holder = Lease(bucket, NAME, 2.0)
+    begun = time.monotonic()
+    with pytest.raises(LeaseHeldError, match="in use by another tailrace"):
+        Lease(bucket, NAME, 2.0, wait_seconds=LONG)
+    assert time.monotonic() - begun < LONG / 2
+    holder.require()
+    holder.close()
+
+
+def test_a_home_whose_holder_was_killed_has_the_bucket_again_at_once_and_a_copy_of_it_has_not(
+    s3: S3Server, url: str, bucket: Bucket, tmp_path: Path
+) -> None:
+    home, copy = tmp_path / "home", tmp_path / "copy"
+    home.mkdir()
+    with another_process(s3, url, LONG, session_of(home)) as holder:
+        assert said(holder) == "held 1"
+        holder.kill()
+        holder.wait()
+    shutil.copytree(home, copy)
+    assert session_of(copy) != session_of(home)
+    with pytest.raises(LeaseHeldError):
+        Lease(bucket, NAME, LONG, session=session_of(copy), wait_seconds=0.0)
+    lease = Lease(bucket, NAME, LONG, session=session_of(home), wait_seconds=0.0)
+    lease.require()
+    assert lease.number == 1
+    lease.close()
+
+
+def test_what_a_bucket_changes_is_refused_once_another_has_it_and_in_its_folders_too(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    folder, tasks = bucket.at("shop/orders"), pickle.loads(pickle.dumps(bucket))
+    bucket.put("theirs", b"")
+    with bucket.hold(NAME, tmp_path):
+        folder.put("one", b"")
+        bucket.put(NAME, json.dumps({**json.loads(bucket.get(NAME)), "session": "another", "number": 2}).encode())
+        changes: list[Callable[[], object]] = [
+            lambda: folder.put("one", b""),
+            lambda: folder.put_new("two", b""),
+            lambda: bucket.put_over("two", b"", None),
+            lambda: bucket.delete(["theirs"]),
+            lambda: folder.journal("cuts").append("a line"),
+        ]
+        wait_until(lambda: not is_allowed(changes[0]))
+        assert not any(map(is_allowed, changes))
+        tasks.put("rows", b"")
+        assert bucket.get("theirs") == b""
+        assert folder.names() == ["one"]
+    assert not any(map(is_allowed, changes)), "nor when it is over"
+    assert json.loads(bucket.get(NAME))["session"] == "another"
+
+
+def is_allowed(change: Callable[[], object]) -> bool:
+    try:
+        change()
+    except LeaseLostError:
+        return False
+    return True
 
 
 def test_a_holder_that_cannot_reach_the_store_has_lost_the_lease_before_another_one_has_it(
@@ -151,11 +232,11 @@ def test_a_holder_that_cannot_reach_the_store_has_lost_the_lease_before_another_
         cut_off.require()
         is_down[0] = True
         lease = Lease(bucket, NAME, LONG, wait_seconds=LONG)
-        with pytest.raises(LeaseLostError, match="could not be renewed in time"):
+        with pytest.raises(StoreError, match="has run out and is not renewed yet"):
             cut_off.require()
         is_down[0] = False
-        with pytest.raises(LeaseLostError):
-            cut_off.require()
+        with pytest.raises(LeaseLostError, match="was taken by another tailrace"):
+            wait_until(lambda: is_held(cut_off))
         cut_off.close()
         lease.require()
         assert lease.number == 2

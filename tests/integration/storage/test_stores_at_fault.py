@@ -4,6 +4,7 @@ would lose commits is refused before anything is made."""
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.cutting_proxy import CuttingProxy, Fault, cutting
+from tests.cutting_proxy import CuttingProxy, Fault, Request, cutting
 from tests.integration.lake.equality import assert_equal, execute
+from tests.postgres import wait_until
 from tests.running import connector_of, running
 from tests.s3 import S3Server, s3_server
 
@@ -31,8 +33,11 @@ insert into orders select n, n, 'note ' || n from generate_series(1, 500) n;
 
 
 @contextmanager
-def store_behind(s3: S3Server, away: threading.Event) -> Iterator[CuttingProxy]:
-    with cutting(s3.port, decide=lambda _: Fault.BEFORE if away.is_set() else Fault.NONE) as proxy:
+def store_behind(s3: S3Server, away: threading.Event, name: str = "") -> Iterator[CuttingProxy]:
+    def decide(request: Request) -> Fault:
+        return Fault.BEFORE if away.is_set() and name in request.path else Fault.NONE
+
+    with cutting(s3.port, decide=decide) as proxy:
         yield proxy
 
 
@@ -45,17 +50,28 @@ def is_told(event: object) -> bool:
     return isinstance(event, TroubleChanged) and event.message is not None and "s3://" in event.message
 
 
-def test_a_run_waits_for_a_store_that_is_away_and_continues(database: str, s3: S3Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["", "lease.json"])
+def test_a_run_waits_for_a_store_that_is_away_for_longer_than_its_lease_and_continues(
+    name: str, database: str, s3: S3Server, tmp_path: Path
+) -> None:
+    """Away is all that it has, or only the lease: then the run could read and write what it must not."""
     execute(database, SETUP)
     away = threading.Event()
-    with store_behind(s3, away) as proxy:
-        options = {**s3.options, **proxy.options}
+    with store_behind(s3, away, name) as proxy:
+        options = {**s3.options, **proxy.options, "lease_seconds": "1"}
         lake = BucketLake(f"{s3.make_bucket(uuid.uuid4().hex)}/shop", tuple(options.items()), tmp_path / "home")
         with running(ConnectorSettings(lake), source_of(database)) as run:
             run.catch_up()
             away.set()
-            execute(database, "update orders set total = total + 1 where id % 3 = 0; delete from orders where id = 7")
-            run.wait_for(lambda: any(map(is_told, list(run.events))), 120)
+            gone_at = time.monotonic()
+            execute(database, "delete from orders where id = 7")
+
+            def is_in_trouble() -> bool:
+                execute(database, "update orders set total = total + 1 where id % 3 = 0")
+                assert not run.connector.wait(0.2)
+                return any(map(is_told, list(run.events))) and time.monotonic() - gone_at > 2.5
+
+            wait_until(is_in_trouble, 120)
             execute(database, "insert into orders values (1000, 1, 'meanwhile')")
             away.clear()
             run.catch_up()

@@ -19,7 +19,7 @@ from functools import partial
 from tailrace.connector.copy.running_copy import TableStart
 from tailrace.engine.dividing import attempted, side_by_side
 from tailrace.engine.door import Engine, EngineError, Job
-from tailrace.errors import DefiniteError, TailraceError, TransientError
+from tailrace.errors import DefiniteError, LeaseLostError, TailraceError, TransientError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import Draft, LakeTable, Part, TableVersion, WritePart
 from tailrace.lake.stamp import Stamp
@@ -239,7 +239,7 @@ def require_copyable(table: TableId, described: Mapping[TableId, SourceTable]) -
 
 
 def _is_everyones(error: BaseException) -> bool:
-    return isinstance(error, EngineError)
+    return isinstance(error, EngineError | LeaseLostError)
 
 
 def _read(source: Rows, point: SnapshotPoint, schema: TableSchema, write: WritePart, chunk: Chunk) -> Part:

@@ -12,7 +12,7 @@ from tailrace.connector.copy.window_reader import require_keyed
 from tailrace.connector.publish.continuation import Continuation
 from tailrace.connector.publish.following_table import FollowingTable, Standing
 from tailrace.connector.publish.opening import LakeParts
-from tailrace.errors import DefiniteError, TailraceError
+from tailrace.errors import DefiniteError, LeaseLostError, TailraceError
 from tailrace.failpoint import failpoint
 from tailrace.lake.stamp import Stamp
 from tailrace.log.reader import LogReader
@@ -89,6 +89,8 @@ class WindowStarter:
             growth = Growth(last, rows_estimated=state.described[table].rows_estimated)
             try:
                 started[table] = self._begin(reader, state.defined[table], tables[table], growth, unseen.settled)
+            except LeaseLostError:
+                raise
             except DefiniteError as error:
                 started[table] = error
         return started

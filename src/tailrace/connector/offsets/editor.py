@@ -179,11 +179,12 @@ def locked(home: LakeHome) -> Iterator[LakeHome]:
     with ExitStack() as stack:
         try:
             stack.enter_context(home.locked())
-        except DefiniteError:
-            raise RunningError(
-                f"{home.lake} is in use by process {home.holder() or '?'}: offsets are changed only when it is stopped",
-                "stop the connector, then try again",
-            ) from None
+        except DefiniteError as error:
+            holder = home.holder()
+            # A bucket may be in use with a home elsewhere.
+            told = error.message if holder is None else f"{home.lake} is in use by process {holder or '?'}"
+            hint = "stop the connector, then try again"
+            raise RunningError(f"{told}: offsets are changed only when it is stopped", hint) from None
         yield home
 
 

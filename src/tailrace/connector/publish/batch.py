@@ -30,7 +30,7 @@ from tailrace.changes.folding import (
 )
 from tailrace.engine.dividing import Outcome, TooLargeError, attempted, work_through
 from tailrace.engine.door import Engine, EngineError, Job, call
-from tailrace.errors import DamageError, TailraceError
+from tailrace.errors import DamageError, LeaseLostError, TailraceError
 from tailrace.failpoint import failpoint
 from tailrace.lake.door import ConflictError, Draft, Rewrite
 from tailrace.log.reader import LogReader
@@ -190,7 +190,7 @@ def _durably(table: Batched, take: Callable[[], None]) -> None:
 
 def is_everyones(error: BaseException) -> bool:
     """Whether an error concerns more than the table that met it."""
-    return isinstance(error, EngineError | DamageError)
+    return isinstance(error, EngineError | DamageError | LeaseLostError)
 
 
 def _tried(table: TableId, work: Callable[[], T]) -> Outcome[T]:
