@@ -149,9 +149,10 @@ def attempted(table: str, work: Callable[[], Result], raise_: Callable[[BaseExce
 def balanced(items: Iterable[Weighed], bytes_of: Callable[[Weighed], int], shares: int) -> list[list[Weighed]]:
     """The items in at most this many shares, none empty, of about the same weight: the heaviest are placed first."""
     ordered = sorted(items, key=bytes_of, reverse=True)
-    heap: list[tuple[int, int, list[Any]]] = [(0, number, []) for number in range(min(shares, len(ordered)))]
+    # Of shares that weigh the same, the one with the fewest items comes first: items may weigh nothing.
+    heap: list[tuple[int, int, int, list[Any]]] = [(0, 0, number, []) for number in range(min(shares, len(ordered)))]
     for item in ordered:
-        weight, number, share = heapq.heappop(heap)
+        weight, count, number, share = heapq.heappop(heap)
         share.append(item)
-        heapq.heappush(heap, (weight + bytes_of(item), number, share))
-    return [share for _, _, share in sorted(heap, key=lambda each: each[1])]
+        heapq.heappush(heap, (weight + bytes_of(item), count + 1, number, share))
+    return [share for *_, share in sorted(heap, key=lambda each: each[2])]

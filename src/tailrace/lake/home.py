@@ -138,8 +138,6 @@ class LakeHome:
             home.folder.mkdir(0o700, parents=True, exist_ok=True)
             for folder in made:
                 sync(folder.parent)
-            if not home.is_inside:
-                write_json(home.folder / OWNER, home._owner)
         except OSError as error:
             what = lake if isinstance(lake, Path) else home.folder
             raise DefiniteError(f"cannot create {what}: {error.strerror}", "choose a folder you may write to") from None
@@ -199,8 +197,8 @@ class LakeHome:
 
     @property
     def is_here(self) -> bool:
-        """Whether a connector has worked with this home: its lock stays. What it took from the source is in its log."""
-        return self.is_inside or (self.folder / "lock").exists()
+        """Whether a connector has worked with this home. What it took from the source is in its log."""
+        return self.is_inside or (self.folder / OWNER).exists()
 
     @property
     def has_log(self) -> bool:
@@ -295,6 +293,9 @@ class LakeHome:
         with closing(lock):
             sync(self.folder)
             with self.storage.hold(LEASE, self.folder):
+                if not self.is_inside:
+                    # Only now: with a home that was refused the lake, no connector has worked.
+                    write_json(self.folder / OWNER, self._owner)
                 yield
 
     def holder(self) -> int | None:

@@ -63,6 +63,7 @@ def test_a_second_connector_is_refused_while_one_has_the_lake(database: str, s3:
         second.start()
         with pytest.raises(DefiniteError, match=r"in use by another tailrace \(pid \d+ on "):
             second.wait(60)
+        assert not LakeHome(elsewhere).is_here, "without when_needed it is refused the next time, too"
         execute(database, "update orders set total = total + 1")
         run.catch_up()
         assert_equal(database, lake, ORDERS)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.doors.one_thread import OneThread
 
@@ -50,6 +50,7 @@ def worked(engine: Engine, *pieces: Words) -> list[Outcome[str]]:
     return work_through(engine, JOB, pieces, SHARE_BYTES, is_everyones)
 
 
+@example([0, 0], 2)
 @given(st.lists(st.integers(0, 100), max_size=30), st.integers(1, 6))
 def test_shares_have_every_item_once_are_never_empty_and_differ_by_one_item_at_most(
     weights: list[int], shares: int

@@ -73,6 +73,9 @@ def test_a_place_that_has_something_else_does_not_become_a_lake(tmp_path: Path) 
 def test_a_home_belongs_to_one_lake_and_does_not_outlive_it(tmp_path: Path) -> None:
     lake, bucket = BucketLake("s3://bucket/shop", home=tmp_path / "home"), MemoryBucket(str(tmp_path), tmp_path)
     home = LakeHome.create(lake, bucket)
+    assert not home.is_here
+    with home.locked():
+        assert LakeHome(lake, bucket).is_here
     assert LakeHome.is_new(lake, bucket), "it died before it had begun"
     home.store_source(SourceRecord(SHOP, {}, "delta"))
     home.log.mkdir()
