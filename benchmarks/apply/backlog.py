@@ -20,7 +20,8 @@ from benchmarks.plots import bars
 from demo.embedded import EmbeddedPostgres
 from pyspark.sql import SparkSession
 
-from tailrace.changes.tail import TAIL_BYTES_MAX, read_tail, touched_shape
+from tailrace.changes.logged_table import touched_shape
+from tailrace.changes.tail import TAIL_BYTES_MAX, read_tail
 from tailrace.engine.spark.session import session
 from tailrace.lake.formats import format_named
 from tailrace.model.change import DELETED, STATE_METADATA

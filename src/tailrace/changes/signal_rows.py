@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.changes.decoding import Changes
+from tailrace.changes.logged_table import touched_shape
 from tailrace.changes.ordering import in_order
-from tailrace.changes.tail import touched_shape
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
 from tailrace.model.change import OP, POS, PREFIX, SEQ, Decode

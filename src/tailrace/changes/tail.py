@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from tailrace.changes.decoding import Changes
 from tailrace.changes.ordering import in_order
-from tailrace.changes.shape import TableShape, shape_of
+from tailrace.changes.shape import TableShape
 from tailrace.changes.states import events_of, states_of
 from tailrace.errors import DefiniteError, TransientError
 from tailrace.log.reader import LogReader
-from tailrace.model.change import FRESH, OP, POS, SEQ, Decode
+from tailrace.model.change import FRESH, OP, POS, SEQ
 from tailrace.model.following import typed_like
-from tailrace.model.table import Column, TableId, TableSchema
+from tailrace.model.table import Column
 
 TAIL_BYTES_MAX = 480 << 20
 """Of decoded changes that a live read lays over a table."""
@@ -47,52 +47,6 @@ class Tail:
             is_fresh = pa.array(np.zeros(found.num_rows, bool))
             found = found.set_column(found.schema.get_field_index(FRESH), FRESH, is_fresh)
         self.states = states_of(found, self.schema)
-
-
-def parts_told(reader: LogReader, relation: int, upto: int) -> list[TableSchema]:
-    """The parts of a table that changes up to a transaction came from, as far as the log has what announced them."""
-    end = _end_position(reader, upto)
-    return [each.schema for each in reader.parts(relation) if each.since < end]
-
-
-def parts_made(reader: LogReader, relation: int, between: tuple[int, int]) -> list[TableSchema]:
-    """The parts of a table that one of the transactions after < seq <= upto (`between`) filled and may have made."""
-    after, upto = between
-    parts = [each for each in parts_told(reader, relation, upto) if each.made_by]
-    made = np.array([each.made_by for each in parts], np.uint64)
-    found = [rows["xid"][np.isin(rows["xid"], made)] for rows, _ in reader.portions(after, upto)] if parts else []
-    xids = {xid for each in found for xid in each.tolist()}
-    return [each for each in parts if each.made_by in xids]
-
-
-def touched_shape(
-    reader: LogReader, table: TableId, between: tuple[int, int], decode: Decode, relation: int | None = None
-) -> TableShape | None:
-    """The table's shape if transactions after < seq <= upto (`between`) touched it.
-
-    Without `relation`, the newest of that name counts.
-    """
-    after, upto = between
-    if after >= upto or (relation is not None and relation not in reader.relations(after, upto)):
-        return None
-    shape = shape_between(reader, table, between, decode, relation)
-    return shape if shape is not None and shape.relations & reader.relations(after, upto) else None
-
-
-def shape_between(
-    reader: LogReader, table: TableId, between: tuple[int, int], decode: Decode, relation: int | None = None
-) -> TableShape | None:
-    """The table's shape for a read of transactions after < seq <= upto (`between`); None if the log never saw it."""
-    after, upto = between
-    positions = _end_position(reader, after), _end_position(reader, upto)
-    return shape_of(reader.schemas(relation), table, positions, decode, relation)
-
-
-def _end_position(reader: LogReader, seq: int) -> int:
-    """Where transaction `seq` ends in the log; 0 for one the log no longer has."""
-    if seq < reader.oldest_seq:
-        return 0
-    return int(reader.transactions(seq - 1, seq).column("commit_position")[0].as_py()) + 1
 
 
 def read_tail(

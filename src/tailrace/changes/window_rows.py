@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.changes.decoding import Changes
+from tailrace.changes.logged_table import touched_shape
 from tailrace.changes.reconcile import reconciled
-from tailrace.changes.tail import Tail, touched_shape, unseen_tail
+from tailrace.changes.tail import Tail, unseen_tail
 from tailrace.log.reader import LogReader
 from tailrace.model.change import Decode, row_schema
 from tailrace.model.rows.exact import EXACT, EXACT_TYPE, exact_of, padded, together, with_exact

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from tailrace.changes.logged_table import touched_shape
 from tailrace.changes.shape import require_same
-from tailrace.changes.tail import Tail, read_tail, touched_shape
+from tailrace.changes.tail import Tail, read_tail
 from tailrace.errors import DefiniteError
 from tailrace.lake.door import LakeTable
 from tailrace.lake.formats import format_named

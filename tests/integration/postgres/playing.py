@@ -10,8 +10,8 @@ import psycopg
 import pyarrow as pa
 
 from tailrace.changes.decoding import Changes
+from tailrace.changes.logged_table import touched_shape
 from tailrace.changes.ordering import in_order
-from tailrace.changes.tail import touched_shape
 from tailrace.log.reader import LogReader
 from tailrace.model.change import BEFORE, OP, POS, SEQ
 from tailrace.model.kind import Kind

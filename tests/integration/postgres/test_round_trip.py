@@ -16,8 +16,8 @@ from tests.integration.postgres.reading import described, walk
 from tests.postgres import wait_until
 
 from tailrace.changes.decoding import Changes
+from tailrace.changes.logged_table import touched_shape
 from tailrace.changes.ordering import in_order
-from tailrace.changes.tail import touched_shape
 from tailrace.log.reader import LogReader
 from tailrace.model.change import POS, SEQ, row_schema
 from tailrace.model.rows.exact import EXACT, padded, together

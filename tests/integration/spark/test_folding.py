@@ -24,7 +24,7 @@ from tests.unit.log.records import in_memory
 
 from tailrace.changes.decoding import Changes
 from tailrace.changes.folding import Writers
-from tailrace.changes.tail import touched_shape
+from tailrace.changes.logged_table import touched_shape
 from tailrace.connector.publish.batch import TableFold
 from tailrace.engine.door import Job, call
 from tailrace.engine.spark.engine import SparkEngine

@@ -18,7 +18,8 @@ from tests.unit.log.records import schema as shape_record
 
 from tailrace.changes.decoding import Changes
 from tailrace.changes.folding import Folded, Writers
-from tailrace.changes.tail import Tail, touched_shape
+from tailrace.changes.logged_table import touched_shape
+from tailrace.changes.tail import Tail
 from tailrace.connector.publish.batch import TableFold
 from tailrace.log.reader import LogReader
 from tailrace.model.change import BEFORE, change_schema

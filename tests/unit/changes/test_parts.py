@@ -11,7 +11,7 @@ from tests.unit.log.records import open_log
 from tests.unit.source.postgres.stream.test_stream import describe, transaction
 from tests.unit.source.postgres.stream.test_streamed import abort, prepared, relation, row, start, stop, stream_commit
 
-from tailrace.changes.tail import parts_made
+from tailrace.changes.logged_table import parts_made, parts_told
 from tailrace.log.reader import LogReader
 from tailrace.model.table import TableSchema
 from tailrace.source.postgres.stream.encoding.announced_shapes import Described
@@ -43,14 +43,14 @@ def log(path: Path, messages: list[bytes], *, is_settled: bool = True) -> LogRea
 
 
 def made_in(reader: LogReader, after: int, upto: int) -> list[int]:
-    return [part.relation for part in parts_made(reader, ROOT, (after, upto))]
+    return [part.relation for part in parts_made(reader, parts_told(reader, ROOT, upto), (after, upto))]
 
 
 def test_a_part_counts_for_the_batch_that_has_its_maker_and_for_no_other(tmp_path: Path) -> None:
     reader = log(tmp_path, [*transaction(50, 5, 1), BEGIN, *FILLED, COMMIT, *NEXT])
     assert [made_in(reader, seq - 1, seq) for seq in (1, 2, 3)] == [[], [PART], []]
     assert made_in(reader, 0, 3) == [PART]
-    assert parts_made(reader, PART, (0, 3)) == []
+    assert parts_made(reader, parts_told(reader, PART, 3), (0, 3)) == []
 
 
 def test_a_part_that_a_transaction_made_which_the_log_has_does_not_count_once_more(tmp_path: Path) -> None:

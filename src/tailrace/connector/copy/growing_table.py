@@ -100,7 +100,7 @@ class GrowingTable(Follower):
     def plan(self, batch: Batch, sizes: TaskSizes) -> TablePart:
         """Its part of a batch. Whether its rows came from parts of the table that are gone is asked when it has all of
         them and joins the live tables: the source is not looked at for these batches."""
-        return self.following.plan(batch, self.following.shape_in(batch), sizes, self._open_draft)
+        return self.following.plan(batch, self.following.logged_in(batch, sizes), sizes, self._open_draft)
 
     def take(self, part: TablePart, folded: Folded, upto: int, rewrite: RunRewrites) -> None:
         """Make one version of what tasks have written, if they have written any; then take the shape of the move."""

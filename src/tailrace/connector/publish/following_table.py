@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tailrace.changes.decoding import Changes
 from tailrace.changes.folding import Folded, Writers
-from tailrace.changes.shape import TableShape, require_same
-from tailrace.changes.tail import parts_made, shape_between
+from tailrace.changes.logged_table import LoggedTable, logged_table
+from tailrace.changes.shape import require_same
 from tailrace.connector.publish.batch import ATTEMPTS, Batch, TableFold, TablePart
 from tailrace.errors import ResyncError
 from tailrace.lake.door import ConflictError, Draft, LakeTable, Rewrite, TableVersion
@@ -129,32 +128,32 @@ class FollowingTable:
             self.stored.make_durable(self.standing.durable)
             self.standing = replace(self.standing, durable=self.standing.version)
 
-    def shape_in(self, batch: Batch) -> TableShape | None:
-        """The shape in which a batch's changes of this table come; None if the batch has none. `ResyncError` if the
-        table's copy cannot take them."""
+    def logged_in(self, batch: Batch, sizes: TaskSizes) -> LoggedTable | None:
+        """What a batch has of this table; None if it has nothing. `ResyncError` if the table's copy cannot take it."""
         if self.relation not in batch.weights or self.seq >= batch.upto:
             return None
         self._take_late_version()
         between = self.seq, batch.upto
         if self.seq >= batch.upto:
             return None
-        shape = shape_between(batch.reader, self.table, between, self.codec.decode, self.relation)
-        if shape is None:
+        logged = logged_table(batch.reader, self.table, self.relation, between, self.codec.decode, sizes.read_bytes)
+        if logged is None:
             return None
+        shape = logged.changes.shape
         shape = replace(shape, target=self._typed(shape.target))
         require_same(shape, self.definition, self.codec.why_copy)
-        return shape
+        return replace(logged, changes=replace(logged.changes, shape=shape))
 
-    def plan(self, batch: Batch, shape: TableShape | None, sizes: TaskSizes, open_draft: OpenDraft) -> TablePart:
-        """Work for tasks on the changes that come in this shape, and the shape to take after them if one is due."""
+    def plan(self, batch: Batch, logged: LoggedTable | None, sizes: TaskSizes, open_draft: OpenDraft) -> TablePart:
+        """Work for tasks on these changes, and the shape to take after them if one is due."""
         move = self.move.schema if self.move is not None and self.is_to_move(batch.reader, batch.upto) else None
-        if shape is None:
+        if logged is None:
             return TablePart(move=move)
-        self._require_made_before(batch.reader, batch.upto)
-        draft = open_draft(shape.target, Stamp(batch.position, self.relation, self.copy, batch.upto))
-        changes = Changes.of(batch.reader, shape, (self.seq, batch.upto), sizes.read_bytes)
+        self._require_made_before(logged.made)
+        draft = open_draft(logged.changes.shape.target, Stamp(batch.position, self.relation, self.copy, batch.upto))
         writers = Writers(draft.write, draft.write_alone)
-        return TablePart(draft, TableFold(str(self.table), changes, writers, batch.weights[self.relation], sizes), move)
+        weight = batch.weights[self.relation]
+        return TablePart(draft, TableFold(str(self.table), logged.changes, writers, weight, sizes), move)
 
     def parts_of(self, draft: Draft, folded: Folded, rewrite: RunRewrites) -> list[Any]:
         """What the next version consists of."""
@@ -231,10 +230,10 @@ class FollowingTable:
     def newest(self) -> TableVersion:
         return TableVersion(self.standing.version, self.standing.stamp)
 
-    def _require_made_before(self, reader: LogReader, upto: int) -> None:
+    def _require_made_before(self, made: Sequence[TableSchema]) -> None:
         """`ResyncError` if a transaction that is to be published filled a part of the table that it may have made. What
         it did to the part as a whole afterwards left no trace, because no other transaction can have seen the part."""
-        for part in parts_made(reader, self.relation, (self.seq, upto)):
+        for part in made:
             reason = f"partition {part.table} was made and filled in one transaction, which may have emptied it again"
             raise ResyncError.of(self.table, reason)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from tailrace.changes.folding import Folded
-from tailrace.changes.tail import parts_told
+from tailrace.changes.logged_table import parts_told
 from tailrace.connector.publish.batch import Batch, TablePart
 from tailrace.connector.publish.following_table import Follower, Move, RunRewrites
 from tailrace.connector.trouble import Trouble
@@ -18,6 +19,7 @@ from tailrace.lake.records.clean_shutdown import LeftTable
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
+from tailrace.model.table import TableSchema
 from tailrace.settings import TaskSizes
 
 
@@ -58,11 +60,11 @@ class LiveTable(Follower):
 
     def plan(self, batch: Batch, sizes: TaskSizes) -> TablePart:
         """Its part of a batch, and the shape to take after it if one is due."""
-        shape = self.following.shape_in(batch)
-        is_growing = shape is not None and self.lacks_rows and bool(shape.target.key)
-        if shape is not None:
-            self.require_parts(batch.reader, batch.upto)
-        return self.following.plan(batch, shape, sizes, partial(self.following.stored.publish, is_growing=is_growing))
+        logged = self.following.logged_in(batch, sizes)
+        is_growing = logged is not None and self.lacks_rows and bool(logged.changes.shape.target.key)
+        if logged is not None:
+            self._require_parts(logged.parts)
+        return self.following.plan(batch, logged, sizes, partial(self.following.stored.publish, is_growing=is_growing))
 
     def take(self, part: TablePart, folded: Folded, upto: int, rewrite: RunRewrites) -> None:
         """Make one version of what tasks have written, if they have written any; then take the shape of the move."""
@@ -76,11 +78,14 @@ class LiveTable(Follower):
     def require_parts(self, reader: LogReader, upto: int) -> None:
         """`ResyncError` if rows up to a transaction came from a part of the table that the last look at it, which was
         taken after that transaction, did not find."""
+        self._require_parts(parts_told(reader, self.relation, upto))
+
+    def _require_parts(self, parts: Sequence[TableSchema]) -> None:
         old, codec = self.following.definition, self.following.codec
         now = old if self.move is None else self.move.schema.definition
         if old is None or now is None:
             return
-        for part in parts_told(reader, self.relation, upto):
+        for part in parts:
             reason = codec.why_part(old, now, part)
             if reason is not None:
                 raise ResyncError.of(self.table, reason)
