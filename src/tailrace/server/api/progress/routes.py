@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
@@ -11,14 +11,19 @@ from tailrace.server.api.parts import GetParts, Name, ServerParts
 from tailrace.server.api.progress.models import ConnectorProgress, FiguresInfo
 from tailrace.server.api.progress.progress import progress_of
 from tailrace.server.errors import RequestError
-from tailrace.server.figures import FIGURES
+from tailrace.server.figures import FIGURES, STEPS
 from tailrace.server.moments import microseconds, moment
 
 VALUES_MAX = 1_000_000
 """Of one answer."""
 
 router = APIRouter(tags=["progress"])
-Step = Annotated[Literal[1, 15], Query(description="Seconds. 1 reaches back a quarter of an hour, 15 a day.")]
+Step = Annotated[
+    int,
+    Query(
+        description="Seconds. 1 reaches back a quarter of an hour, 15 a day.", json_schema_extra={"enum": list(STEPS)}
+    ),
+]
 Since = Annotated[datetime | None, Query(description="Not what is older.")]
 Chosen = Annotated[list[str] | None, Query(alias="figures", description=f"Some of {', '.join(FIGURES)}; default all.")]
 
@@ -49,6 +54,8 @@ def _read(
     strange = [each for each in figures if each not in FIGURES]
     if strange:
         raise RequestError(f"there is no figure {strange[0][:100]}", f"there are {', '.join(FIGURES)}")
+    if step not in STEPS:
+        raise RequestError(f"there is no step of {step} s", f"there are {' and '.join(map(str, STEPS))}")
     begin = 0.0 if since is None else microseconds(since, "since") / 1e6
     count = parts.figures.count(step, begin) * len(names) * len(figures)
     if count > VALUES_MAX:
