@@ -8,12 +8,13 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from tailrace.server.api import connectors, events, health, lake, plugins, root, signals, sql
+from tailrace.server.api import connectors, events, health, lake, plugins, root, session, signals, sql
 from tailrace.server.api.errors import RESPONSES, explain_errors
 from tailrace.server.api.offsets import layouts
 from tailrace.server.api.offsets import routes as offsets
 from tailrace.server.api.parts import ServerParts
 from tailrace.server.api.progress import routes as progress
+from tailrace.server.sessions import COOKIE
 
 DESCRIPTION = """\
 Copies live databases into data lakes and keeps the copies exact. What Kafka Connect's REST API covers is in its shape:
@@ -30,11 +31,13 @@ def create_app(parts: ServerParts) -> FastAPI:
         responses=RESPONSES,
         # Their pages load scripts from elsewhere.
         docs_url=None,
+        # The gate takes a slash at the end away: clients of Kafka Connect send one, and not all follow a redirect.
+        redirect_slashes=False,
         redoc_url=None,
     )
     app.state.parts = parts
     explain_errors(app)
-    for each in (root, health, connectors, progress, plugins, offsets, layouts, lake, signals, events, sql):
+    for each in (root, health, session, connectors, progress, plugins, offsets, layouts, lake, signals, events, sql):
         app.include_router(each.router)
     described = app.openapi
     app.openapi = cache(lambda: _true(described()))  # type: ignore[method-assign]
@@ -52,5 +55,7 @@ def _true(document: dict[str, Any]) -> dict[str, Any]:
         "bearer": {"type": "http", "scheme": "bearer", "description": "The token of `--token-file`."},
         "basic": {"type": "http", "scheme": "basic", "description": "The same token, as the password of any user."},
     }
-    document["security"] = [{"bearer": []}, {"basic": []}, {}]
+    schemes = document["components"]["securitySchemes"]
+    schemes["session"] = {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "From `POST /session`."}
+    document["security"] = [*({name: []} for name in schemes), {}]
     return document

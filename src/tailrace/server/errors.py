@@ -13,6 +13,12 @@ class RequestError(DefiniteError):
     status: ClassVar[int] = 400
 
 
+class UnauthorizedError(RequestError):
+    """Whoever asks has not shown the token."""
+
+    status = 401
+
+
 class NotFoundError(RequestError):
     """There is no connector, table, plugin or task of this name."""
 

@@ -12,6 +12,7 @@ import hmac
 import ipaddress
 import logging
 import os
+import re
 import stat
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from tailrace.errors import DefiniteError
 from tailrace.model.backoff import Backoff
 from tailrace.server.api.errors import answer
 from tailrace.server.connections import Connections
+from tailrace.server.sessions import Session, Sessions
 
 BODY_BYTES_MAX = 1 << 20
 TOKEN_CHARACTERS_MIN = 16
@@ -38,6 +40,8 @@ FORGET_SECONDS = 300.0
 PEERS_MAX = 1000
 OPEN_PATHS = ("/health", "/health/live")
 """What is answered without a token: that the server lives."""
+SESSION, PAGES = "/session", "/ui"
+"""What a browser needs before it has shown the token: pages that are the same for everyone, and where to show it."""
 UNAUTHORIZED = 401
 _HEADERS = {
     UNAUTHORIZED: {"www-authenticate": "Bearer"},
@@ -58,6 +62,8 @@ class Guard:
     """Where the server listens."""
     body_bytes_max: int = BODY_BYTES_MAX
     body_seconds_max: float = BODY_SECONDS
+    sessions: Sessions | None = None
+    """Of browsers that have shown the token; none without one."""
 
     @classmethod
     def make(cls, host: str, token_file: Path | None) -> Guard:
@@ -68,9 +74,9 @@ class Guard:
                 f"{host} can be reached by others, and there is no token",
                 "name a file with one: --token-file FILE; or listen on 127.0.0.1",
             )
-        return cls(token, host)
+        return cls(token, host, sessions=None if token is None else Sessions(token))
 
-    def refusal(self, headers: Headers, path: str) -> tuple[int, str] | None:
+    def refusal(self, headers: Headers, path: str, method: str = "GET") -> tuple[int, str] | None:
         """Why a request is refused, or None."""
         if not self._is_our_host(headers.get("host", "")):
             return 403, "the Host header names another server"
@@ -80,9 +86,24 @@ class Guard:
         if headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
             # A page may ask without saying its origin, as for a picture.
             return 403, "requests of other sites are not answered"
-        if self.token is None or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
+        if _is_open(path, method, headers.get("accept", "")) or self.may_ask(headers):
             return None
-        return 401, "a token is needed: Authorization: Bearer TOKEN"
+        return UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN"
+
+    def may_ask(self, headers: Headers) -> bool:
+        """Whether a request brings the token, or the cookie that stands for it, or none is needed."""
+        return (
+            self.token is None
+            or self._has_token(headers.get("authorization", ""))
+            or self.session_of(headers) is not None
+        )
+
+    def session_of(self, headers: Headers) -> Session | None:
+        """Whose session a request belongs to."""
+        return None if self.sessions is None else self.sessions.find(headers.get("cookie", ""))
+
+    def is_token(self, given: str) -> bool:
+        return self.token is not None and hmac.compare_digest(given.strip().encode(), self.token.encode())
 
     def _is_our_host(self, host: str) -> bool:
         """With a token, anything: there may be a proxy. Without one, only this machine's own names."""
@@ -95,7 +116,6 @@ class Guard:
         return name in ("localhost", self.host) or is_loopback(name)
 
     def _has_token(self, authorization: str) -> bool:
-        assert self.token is not None
         scheme, _, given = authorization.partition(" ")
         if scheme.lower() == "basic":
             # For clients that know users and passwords only: the password is the token, whatever the user.
@@ -105,7 +125,26 @@ class Guard:
                 return False
         elif scheme.lower() != "bearer":
             return False
-        return hmac.compare_digest(given.strip().encode(), self.token.encode())
+        return self.is_token(given)
+
+
+def _is_open(path: str, method: str, accept: str) -> bool:
+    """What is answered to everyone: it is the same for all, or asks for the token itself."""
+    if method in ("GET", "HEAD"):
+        is_page = path == PAGES or path.startswith(f"{PAGES}/")
+        return path in (*OPEN_PATHS, SESSION) or is_page or (path == "/" and prefers_html(accept))
+    return (method, path) == ("POST", SESSION)
+
+
+def prefers_html(accept: str) -> bool:
+    """Whether a header `Accept` wants a page rather than JSON, as a browser's does for an address that is typed in."""
+    weights: dict[str, float] = {}
+    for each in accept.lower().split(","):
+        kind, *parameters = (part.strip() for part in each.split(";"))
+        weight = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+        weights[kind] = float(weight) if re.fullmatch(r"[01](\.\d{0,3})?", weight) else 0.0
+    others = [weights[kind] for kind in ("application/json", "application/*", "*/*") if kind in weights]
+    return weights.get("text/html", 0.0) > max(others[:1], default=0.0)
 
 
 class FailedLogins:
@@ -151,6 +190,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = _without_slash(scope)
         client = tuple(scope.get("client") or ("", 0))
         self._connections.begun(client)
         try:
@@ -159,9 +199,9 @@ class Gate:
             self._connections.ended(client)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send, peer: str) -> None:
-        headers = Headers(scope=scope)
+        headers, path = Headers(scope=scope), scope["path"]
         refused = (
-            self._busy(scope["path"], peer) or self._guard.refusal(headers, scope["path"]) or self._too_large(headers)
+            self._busy(path, peer) or self._guard.refusal(headers, path, scope["method"]) or self._too_large(headers)
         )
         if refused is not None:
             if refused[0] == UNAUTHORIZED and "authorization" in headers:
@@ -236,6 +276,15 @@ class _Measured:
             if self._left < 0:
                 self._refused = _too_large(self._guard.body_bytes_max)
         return {"type": "http.disconnect"} if self._refused is not None else message
+
+
+def _without_slash(scope: Scope) -> Scope:
+    """The same request without a slash at the end of its path, which clients of Kafka Connect send. A slash that is
+    written as `%2F` belongs to a name."""
+    path, raw = scope["path"], scope.get("raw_path") or scope["path"].encode()
+    while len(raw) > 1 and raw.endswith(b"/") and raw != f"{PAGES}/".encode():
+        path, raw = path[:-1], raw[:-1]
+    return {**scope, "path": path or "/", "raw_path": raw}
 
 
 def _too_large(bytes_max: int) -> tuple[int, str]:

@@ -94,8 +94,8 @@ def serve(
         store.lock()
         supervisor = Supervisor(home, store, settings.spark, settings.signal_folder, engine)
         host, port = bound.getsockname()[:2]
-        parts = ServerParts.of(supervisor, f"{host}:{port}")
-        server = _Server(_config(settings, guard, parts), parts.closing)
+        parts = ServerParts.of(supervisor, f"{host}:{port}", guard)
+        server = _Server(_config(settings, parts), parts.closing)
         stack.callback(_stop_on_signals(server))
         scheme = "http" if settings.tls_cert is None else "https"
         address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
@@ -132,13 +132,13 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _config(settings: ServerSettings, guard: Guard, parts: ServerParts) -> uvicorn.Config:
+def _config(settings: ServerSettings, parts: ServerParts) -> uvicorn.Config:
     connections = Connections()
     # Inside the gate, which counts by the address that a connection comes from.
     app: Any = ProxyHeadersMiddleware(cast(Any, create_app(parts)), os.environ.get(PROXIES, "127.0.0.1"))
     try:
         config = uvicorn.Config(
-            Gate(app, guard, connections=connections),
+            Gate(app, parts.guard, connections=connections, failed=parts.failed_logins),
             http=watched(connections),
             ws="none",
             proxy_headers=False,

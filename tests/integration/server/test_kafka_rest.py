@@ -79,7 +79,7 @@ def test_kafka_connects_own_client_makes_changes_and_edits_a_connector(
 
         offsets = kafka.get("/connectors/shop/offsets", "ConnectorOffsets")
         status, body = kafka.ask("PATCH", "/connectors/shop/offsets", offsets, f"{ENTITIES}.ConnectorOffsets")
-        assert (status, "STOPPED state" in body["message"]) == (409, True)
+        assert (status, "STOPPED state" in body["message"]) == (400, True)
         assert kafka.ask("PUT", "/connectors/shop/stop")[0] == 204
         server.wait_for("shop", "STOPPED")
         offsets = kafka.get("/connectors/shop/offsets", "ConnectorOffsets")

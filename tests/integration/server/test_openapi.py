@@ -34,6 +34,7 @@ from tests.serving import config_for
 from tailrace.server.api.parts import ServerParts
 from tailrace.server.app import create_app
 from tailrace.server.security import Gate, Guard
+from tailrace.server.sessions import Sessions
 from tailrace.server.supervisor.home import ServerHome
 from tailrace.server.supervisor.store import Store
 from tailrace.server.supervisor.supervisor import Supervisor
@@ -84,7 +85,8 @@ def shop(postgres: EmbeddedPostgres) -> Iterator[Shop]:
     with TemporaryDirectory(prefix="tailrace-home-") as folder, ServerHome(Path(folder)).locked():
         home = ServerHome(Path(folder))
         supervisor = Supervisor(home, Store.in_folder(home.path))
-        app = Gate(create_app(ServerParts.of(supervisor, "127.0.0.1:8083")), Guard(TOKEN, "127.0.0.1"))
+        guard = Guard(TOKEN, "127.0.0.1", sessions=Sessions(TOKEN))
+        app = Gate(create_app(ServerParts.of(supervisor, "127.0.0.1:8083", guard)), guard)
         document = schemathesis.openapi.from_asgi("/openapi.json", app, headers=HEADERS)
         shop = Shop(supervisor, config_for(dsn), app, document)
         shop.have_connector()
@@ -107,9 +109,8 @@ def test_nothing_but_a_sign_of_life_is_answered_without_the_token(shop: Shop) ->
 
     for headers in ({}, {"authorization": "Bearer another-token-altogether"}):
         statuses = asyncio.run(ask(headers))
-        assert {path for path, status in statuses.items() if status != 401} == {"get /health", "get /health/live"}, (
-            statuses
-        )
+        open_to_all = {"get /health", "get /health/live", "get /session", "post /session"}
+        assert {path for path, status in statuses.items() if status != 401} == open_to_all, statuses
 
 
 @pytest.mark.timeout(3000)

@@ -13,6 +13,7 @@ from tailrace.server.figures import FigureRings
 from tailrace.server.lakes.numbers import LakeNumbers
 from tailrace.server.metrics import Metrics
 from tailrace.server.queries.queries import Queries
+from tailrace.server.security import FailedLogins, Guard
 from tailrace.server.supervisor.board import Board
 from tailrace.server.supervisor.store import NAME_CHARACTERS_MAX
 from tailrace.server.supervisor.supervisor import Supervisor
@@ -32,17 +33,19 @@ class ServerParts:
     metrics: Metrics
     numbers: LakeNumbers
     figures: FigureRings
+    guard: Guard
+    failed_logins: FailedLogins
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the server is to stop: answers that never end by themselves end."""
     listeners: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(LISTENERS_MAX))
     """Places for those who listen to events."""
 
     @classmethod
-    def of(cls, supervisor: Supervisor, worker_id: str) -> ServerParts:
+    def of(cls, supervisor: Supervisor, worker_id: str, guard: Guard) -> ServerParts:
         """Of a server whose supervisor has not begun yet: nothing that it tells is missed."""
         board, numbers = Board(supervisor.hub), LakeNumbers()
         metrics = Metrics(supervisor, board, numbers)
-        return cls(supervisor, worker_id, Queries(), board, metrics, numbers, FigureRings(board))
+        return cls(supervisor, worker_id, Queries(), board, metrics, numbers, FigureRings(board), guard, FailedLogins())
 
 
 # FastAPI has a thread call what is not `async`, and that costs more than these do.

@@ -7,12 +7,16 @@ import time
 from importlib.metadata import version
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
 from tailrace.server.api.models import ServerInfo
 from tailrace.server.errors import NotFoundError, RequestError
+from tailrace.server.security import PAGES, prefers_html
 
+CONNECT_VERSION = "3.9.0"
+"""Whose API this is. Clients ask for it to know what they may ask: stopping, offsets, plugins' properties."""
 OURS, ROOT = "tailrace", "root"
 """All loggers are below ours, which is the root to Kafka Connect's clients."""
 LEVELS = {"TRACE": 10, "DEBUG": 10, "INFO": 20, "WARN": 30, "WARNING": 30, "ERROR": 40, "FATAL": 50, "OFF": 60}
@@ -36,10 +40,17 @@ class Level(BaseModel):
     last_modified: int | None = Field(description="When that was changed over REST, in milliseconds since 1970.")
 
 
-@router.get("/", tags=["server"])
-def get_root() -> ServerInfo:
-    """What this is."""
-    return ServerInfo(version=version("tailrace"), commit="tailrace", kafka_cluster_id="tailrace")
+@router.get(
+    "/",
+    tags=["server"],
+    response_model=ServerInfo,
+    responses={303: {"description": "To the pages, for a browser."}},
+)
+async def get_root(request: Request) -> ServerInfo | RedirectResponse:
+    """Which version of Kafka Connect's API this is, and of Tailrace. A browser is sent to the pages."""
+    if prefers_html(request.headers.get("accept", "")):
+        return RedirectResponse(f"{PAGES}/", 303, {"vary": "accept"})
+    return ServerInfo(version=CONNECT_VERSION, commit=f"tailrace-{version('tailrace')}", kafka_cluster_id="tailrace")
 
 
 @router.get("/admin/loggers", tags=["server"])

@@ -8,20 +8,24 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request
 
+from tailrace.server.api.parts import GetParts
+
 NAME_CHARACTERS_MAX = 100
 User = Annotated[
     str | None,
     Header(
-        description="Who asks, for the history. Default: the user of basic authentication.",
+        description="Who asks, for the history. Default: the user of the session, or of basic authentication.",
         max_length=NAME_CHARACTERS_MAX,
     ),
 ]
 
 
-def who_asks(request: Request, tailrace_user: User = None) -> str:
+def who_asks(request: Request, parts: GetParts, tailrace_user: User = None) -> str:
     """`ann@192.0.2.7`; without a name, the address alone."""
     address = request.client.host if request.client else "REST"
-    name = _printable(tailrace_user) or _printable(_basic_user(request.headers.get("authorization", "")))
+    session = parts.guard.session_of(request.headers)
+    name = printable(tailrace_user) or printable(_basic_user(request.headers.get("authorization", "")))
+    name = name or (session.user if session is not None else None)
     return f"{name}@{address}" if name else address
 
 
@@ -38,7 +42,7 @@ def _basic_user(authorization: str) -> str | None:
         return None
 
 
-def _printable(name: str | None) -> str | None:
+def printable(name: str | None) -> str | None:
     """No one's terminal is written to by a history."""
     found = "".join(each for each in name or "" if each.isprintable()).strip()
     return found[:NAME_CHARACTERS_MAX] or None

@@ -20,7 +20,7 @@ from tailrace.connector.messages import owned
 from tailrace.errors import DefiniteError, TailraceError
 from tailrace.hidden import masked
 from tailrace.lake.home import LakeHome
-from tailrace.server.errors import RequestConflictError
+from tailrace.server.errors import RequestError
 from tailrace.server.hints import in_properties
 from tailrace.server.supervisor import lifecycle
 from tailrace.server.supervisor.hub import LifeChanged, Told
@@ -108,10 +108,11 @@ class Hosted:
 
     @contextmanager
     def kept_stopped(self) -> Iterator[None]:
-        """For what may only be done to a stopped connector: no run begins inside. A conflict if it is not stopped."""
+        """For what may only be done to a stopped connector: no run begins inside. If it is not stopped, that is no
+        conflict: clients of Kafka Connect would take that for a reason to ask again."""
         with self._lock:
             if self.life.target is not Target.STOPPED or self.life.phase is not Phase.IDLE:
-                raise RequestConflictError(
+                raise RequestError(
                     "Connectors must be in the STOPPED state before their offsets can be modified",
                     f"PUT /connectors/{self.name}/stop, then wait for the state STOPPED",
                 )
