@@ -14,9 +14,10 @@ from tailrace.configuration.reading import normalised, redacted
 from tailrace.server.api import models
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name, version_in
 from tailrace.server.errors import ForbiddenError, NotFoundError
+from tailrace.server.supervisor.door import ConnectorHost
 from tailrace.server.supervisor.home import require_name
 from tailrace.server.supervisor.lifecycle import Target
-from tailrace.server.supervisor.supervisor import ConnectorView, Supervisor
+from tailrace.server.supervisor.supervisor import ConnectorView
 
 router = APIRouter(tags=["connectors"])
 Config = Annotated[dict[str, Any], Body(description="Properties, each a text.")]
@@ -203,7 +204,7 @@ def _made(view: ConnectorView, response: Response) -> models.ConnectorInfo:
     return models.info_of(view)
 
 
-def _status_view(supervisor: Supervisor, name: str) -> ConnectorView:
+def _status_view(supervisor: ConnectorHost, name: str) -> ConnectorView:
     try:
         return supervisor.view(name)
     except NotFoundError:

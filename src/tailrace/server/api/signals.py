@@ -17,7 +17,7 @@ from tailrace.model.signal import DATA_CHARACTERS_MAX, ID_CHARACTERS_MAX, Signal
 from tailrace.model.table_state import COPYING
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
 from tailrace.server.errors import NotFoundError
-from tailrace.server.supervisor.supervisor import Supervisor
+from tailrace.server.supervisor.door import ConnectorHost
 
 EXECUTE = "execute-snapshot"
 
@@ -180,7 +180,7 @@ def _tables(request: TablesRequest | None) -> dict[str, Any]:
 
 
 def _send(
-    supervisor: Supervisor, name: str, type: str, data: dict[str, Any] | None, id: str | None = None
+    supervisor: ConnectorHost, name: str, type: str, data: dict[str, Any] | None, id: str | None = None
 ) -> SignalInfo:
     home = supervisor.lake(name)
     sent = signal(home.lake, type, data, id)
