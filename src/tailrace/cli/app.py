@@ -4,12 +4,14 @@ type, arguments as they are written in documents."""
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from tailrace.cli.environment import epilog, name_variables, warn_of_unknown
 from tailrace.cli.given import with_options
 from tailrace.cli.phrases import phrased
 
@@ -31,10 +33,25 @@ def _bare(pieces: list[str]) -> list[str]:
 
 
 class Command(TyperCommand):
-    """One command."""
+    """One command. Its options may come from the environment."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.epilog: str | None = None
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _plain(super().get_params(ctx))
+        parameters = _plain(super().get_params(ctx))
+        name_variables(parameters, ctx.auto_envvar_prefix)
+        return parameters
+
+    def invoke(self, ctx: Any) -> Any:
+        if ctx.auto_envvar_prefix is not None:
+            warn_of_unknown(ctx.command_path, self.get_params(ctx), ctx.auto_envvar_prefix, os.environ)
+        return super().invoke(ctx)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.epilog = epilog(self.get_params(ctx)) or None
+        super().format_help(ctx, formatter)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return _bare(super().collect_usage_pieces(ctx))
@@ -44,7 +61,9 @@ class CommandGroup(TyperGroup):
     """Several commands."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _plain(super().get_params(ctx))
+        parameters = _plain(super().get_params(ctx))
+        name_variables(parameters, None)
+        return parameters
 
 
 class Commands(CommandGroup):
@@ -59,7 +78,7 @@ class App(typer.Typer):
     """Commands that are declared as `typer` has it."""
 
     def __init__(self, *, cls: type[TyperGroup] = CommandGroup, help: str = "", **options: Any) -> None:
-        super().__init__(cls=cls, add_completion=False, no_args_is_help=True, help=phrased(help) or None, **options)
+        super().__init__(cls=cls, no_args_is_help=True, help=phrased(help) or None, **options)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         """A command whose help may have phrases of the source in it, and whose options may be `given`."""

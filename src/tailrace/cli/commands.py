@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from tailrace.cli.app import App, Commands
+from tailrace.cli.completion import lake_tables
 from tailrace.cli.console import PlainConsole
+from tailrace.cli.environment import PREFIX
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.given import Given
 from tailrace.cli.lake import offsets as offset_commands
@@ -31,6 +33,7 @@ app = App(
     cls=Commands,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
+    context_settings={"auto_envvar_prefix": PREFIX},
 )
 app.command()(doctor_command)
 app.command()(drop_command)
@@ -119,7 +122,12 @@ def verify(
     lake: Lake,
     tables: Annotated[
         list[str] | None,
-        typer.Option("--tables", "--table", help="Tables to compare, as patterns: 'public.*'. Repeatable."),
+        typer.Option(
+            "--tables",
+            "--table",
+            help="Tables to compare, as patterns: 'public.*'. Repeatable.",
+            autocompletion=lake_tables,
+        ),
     ] = None,
     keys: Annotated[int, typer.Option(help="How many differing keys to print for each table.", min=0)] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,

@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from tailrace.cli.completion import lake_tables
 from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.options import Lake
@@ -41,7 +42,11 @@ def signal(  # noqa: PLR0913, PLR0917  each is an option
     type: Annotated[SignalType, typer.Argument(metavar="TYPE", help=", ".join(SignalType))],
     table: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A table's whole name, or a regular expression for whole names. Repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="A table's whole name, or a regular expression for whole names. Repeatable.",
+            autocompletion=lake_tables,
+        ),
     ] = None,
     kind: Annotated[str | None, typer.Option("--type", help="incremental (the default) or blocking.")] = None,
     condition: Annotated[

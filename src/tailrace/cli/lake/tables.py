@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace.cli.app import App, CommandGroup
+from tailrace.cli.completion import lake_tables
 from tailrace.cli.console import PlainConsole, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.options import Lake
@@ -101,7 +102,9 @@ def _explain(console: Console, each: LakeTableStatus) -> None:
         console.print(Text.assemble(("  hint: ", "cyan"), record.hint), soft_wrap=True)
 
 
-Pattern = Annotated[str, typer.Argument(help="Which tables, as for sync: 'public.*', orders.")]
+Pattern = Annotated[
+    str, typer.Argument(help="Which tables, as for sync: 'public.*', orders.", autocompletion=lake_tables)
+]
 
 
 @app.command()
@@ -145,7 +148,10 @@ def _taker(home: LakeHome) -> str:
 
 
 @app.command()
-def resync(lake: Lake, table: Annotated[str, typer.Argument(help="The table, as namespace.name.")]) -> None:
+def resync(
+    lake: Lake,
+    table: Annotated[str, typer.Argument(help="The table, as namespace.name.", autocompletion=lake_tables)],
+) -> None:
     """Copy one table again beside the others, which continue meanwhile.
 
     The running sync does it at once; otherwise the next one. Until then the last good version stays readable.
