@@ -21,7 +21,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: ## make .venv, see to Java, fetch Delta's jar (quick the second time)
+setup: ## make .venv, see to Java and Chromium, fetch Delta's jar (quick the second time)
 	@scripts/setup.sh
 
 .PHONY: demo
@@ -43,6 +43,7 @@ unit: setup ## the unit tests alone, in seconds
 test: check ## everything that CI runs: the checks, then the tests, cheapest first, without the long ones
 	@$(call TIER,tests/unit -n 2)
 	@$(call TIER,tests/integration -m 'not proof and not thorough and not spark' -n 4 --dist worksteal)
+	@$(call TIER,tests/browser -m 'not thorough' -n 2 --dist worksteal)
 	@$(call TIER,tests/integration -m 'not proof and not thorough and spark' -n 2 --dist worksteal)
 	@scripts/venv.sh $(OLDER_SPARK) $(PYTHON) pyspark==4.1.1
 	@$(MAKE) --no-print-directory older-spark PYTHON=$(OLDER_SPARK)/bin/python

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv with everything pinned, sees to Java, and fetches Delta's jar once.
+# Makes .venv with everything pinned, sees to Java and to a browser for the tests, and fetches Delta's jar once.
 # Quick when nothing has changed since the last time. Needs no network then.
 set -eu
 cd "$(dirname "$0")/.."
@@ -44,6 +44,14 @@ see_to_java() {
     [ "${major:-0}" -ge 17 ] || fail "Spark needs Java 17 or newer; found ${major:-none}" "$hint"
 }
 
+# Only the tests of the console need one, so setup does not fail where none can be had.
+see_to_chromium() {
+    [ -n "${TAILRACE_CHROMIUM:-}" ] || command -v chromium >/dev/null && return 0
+    can_apt && (apt_install "a browser for the tests" chromium) && return 0
+    say "no Chromium: the tests in tests/browser will be skipped"
+    printf '  hint: %s\n' "apt-get install chromium, or name one: TAILRACE_CHROMIUM=/path/to/chromium"
+}
+
 make_venv() {
     python="$(find_python)"
     [ -n "$python" ] || fail "Python 3.11 or newer is needed" "set PYTHON to one, for example: PYTHON=python3.12 make setup"
@@ -68,6 +76,7 @@ say "installing $(grep -c == requirements.lock) pinned packages (Spark alone is 
 .venv/bin/pip install --quiet -r requirements.lock
 say "installing tailrace from this folder"
 .venv/bin/pip install --quiet --no-deps --editable .
+see_to_chromium
 say "compiling what reads the rows of a copy"
 .venv/bin/python -m tailrace.source.postgres.rows.copy_text
 say "starting Spark twice, so that Delta's jar is here and later starts take half the time"

@@ -17,7 +17,8 @@ from tailrace.model.table_state import TableState
 from tailrace.server.health import why_not_progressing
 from tailrace.server.lakes.numbers import LakeNumbers
 from tailrace.server.supervisor.board import PUBLISH_SECONDS, Board, Notes
-from tailrace.server.supervisor.supervisor import ConnectorView, Supervisor
+from tailrace.server.supervisor.door import ConnectorHost
+from tailrace.server.supervisor.supervisor import ConnectorView
 
 STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING")
 CONNECTOR = "connector"
@@ -60,7 +61,7 @@ LABELS = {
 class Connectors(Collector):
     """Looks at all connectors when it is asked."""
 
-    def __init__(self, supervisor: Supervisor, board: Board, numbers: LakeNumbers) -> None:
+    def __init__(self, supervisor: ConnectorHost, board: Board, numbers: LakeNumbers) -> None:
         self._supervisor = supervisor
         self._board = board
         self._numbers = numbers
@@ -147,7 +148,7 @@ class _Families:
 class Metrics:
     """All that is to be read, in Prometheus's text."""
 
-    def __init__(self, supervisor: Supervisor, board: Board, numbers: LakeNumbers) -> None:
+    def __init__(self, supervisor: ConnectorHost, board: Board, numbers: LakeNumbers) -> None:
         self._registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)

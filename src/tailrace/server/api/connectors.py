@@ -19,9 +19,10 @@ from tailrace.server.api.parts import GetParts, GetSupervisor, Name, ServerParts
 from tailrace.server.api.progress.models import ConnectorProgress
 from tailrace.server.api.progress.progress import progress_of
 from tailrace.server.errors import ForbiddenError, NotFoundError
+from tailrace.server.supervisor.door import ConnectorHost
 from tailrace.server.supervisor.home import require_name
 from tailrace.server.supervisor.lifecycle import Target
-from tailrace.server.supervisor.supervisor import ConnectorView, Supervisor
+from tailrace.server.supervisor.supervisor import ConnectorView
 
 router = APIRouter(tags=["connectors"])
 Config = Annotated[dict[str, Any], Body(description="Properties, each a text.")]
@@ -223,7 +224,7 @@ def _made(view: ConnectorView, response: Response) -> models.ConnectorInfo:
     return models.info_of(view)
 
 
-def _status_view(supervisor: Supervisor, name: str) -> ConnectorView:
+def _status_view(supervisor: ConnectorHost, name: str) -> ConnectorView:
     try:
         return supervisor.view(name)
     except NotFoundError:

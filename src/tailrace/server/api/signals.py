@@ -18,7 +18,7 @@ from tailrace.server.api.parts import GetParts, GetSupervisor, Name
 from tailrace.server.api.progress.models import CopyProgress
 from tailrace.server.errors import NotFoundError
 from tailrace.server.moments import moment
-from tailrace.server.supervisor.supervisor import Supervisor
+from tailrace.server.supervisor.door import ConnectorHost
 
 EXECUTE = "execute-snapshot"
 
@@ -169,7 +169,7 @@ def _tables(request: TablesRequest | None) -> dict[str, Any]:
 
 
 def _send(
-    supervisor: Supervisor, name: str, type: str, data: dict[str, Any] | None, id: str | None = None
+    supervisor: ConnectorHost, name: str, type: str, data: dict[str, Any] | None, id: str | None = None
 ) -> SignalInfo:
     home = supervisor.lake(name)
     sent = signal(home.lake, type, data, id)

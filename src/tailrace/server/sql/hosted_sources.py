@@ -17,13 +17,14 @@ from tailrace.server.sql.sources import (
     SourceTableStatus,
     StaleVersionError,
 )
-from tailrace.server.supervisor.supervisor import ConnectorView, Supervisor
+from tailrace.server.supervisor.door import ConnectorHost
+from tailrace.server.supervisor.supervisor import ConnectorView
 
 
 class HostedSources:
     """Any thread: the supervisor orders what is done at once."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: ConnectorHost) -> None:
         self._supervisor = supervisor
 
     def statuses(self) -> list[SourceStatus]:

@@ -27,12 +27,12 @@ from tailrace.server.api.offsets.models import (
     OffsetsInfo,
     TakeoverInfo,
 )
-from tailrace.server.api.parts import GetSupervisor, Name, version_in
+from tailrace.server.api.parts import GetSupervisor, Name, known_source, required_source, version_in
 from tailrace.server.api.who import Who
 from tailrace.server.errors import RequestConflictError, RequestError
-from tailrace.server.supervisor.supervisor import Supervisor
+from tailrace.server.supervisor.door import ConnectorHost
 from tailrace.source.door.source import Source
-from tailrace.source.kinds import source_of, words_of
+from tailrace.source.kinds import codec_of, source_of, words_of
 
 router = APIRouter(prefix="/connectors/{name}/offsets", tags=["offsets"])
 IfMatch = Annotated[str | None, Header(description="Only if no other edit came since this ETag; 409 otherwise.")]
@@ -86,11 +86,11 @@ def alter_offsets(
         found = supervisor.configuration(name)
         with supervisor.asking_source(), _answering_faults():
             return AssessmentInfo.of(
-                editor.assess(supervisor.lake(name).lake, body, _source(supervisor, name), found.server)
+                editor.assess(supervisor.lake(name).lake, body, known_source(supervisor, name), found.server)
             )
     with supervisor.asking_source(), _stopped(supervisor, name) as server:
         lake = supervisor.lake(name).lake
-        edit = editor.apply(lake, body, who, _source(supervisor, name), server, version_in(if_match, "offsets"))
+        edit = editor.apply(lake, body, who, known_source(supervisor, name), server, version_in(if_match, "offsets"))
     return _message("altered", edit)
 
 
@@ -152,11 +152,11 @@ def import_offsets(
 @router.get("/schema")
 def get_offsets_schema(supervisor: GetSupervisor, name: Name) -> dict[str, Any]:
     """The layout of the offsets, as JSON schema."""
-    return describe(_source(supervisor, name).offset_words.layout)
+    return describe(codec_of(supervisor.configuration(name).kind).offset_words.layout)
 
 
 @contextmanager
-def _stopped(supervisor: Supervisor, name: str) -> Iterator[str]:
+def _stopped(supervisor: ConnectorHost, name: str) -> Iterator[str]:
     """The name that the connector's partition has; it stays stopped inside."""
     found = supervisor.configuration(name)
     with supervisor.kept_stopped(name), _answering_faults():
@@ -173,14 +173,10 @@ def _answering_faults() -> Iterator[None]:
         raise RequestConflictError(error.message, error.hint) from None
 
 
-def _source(supervisor: Supervisor, name: str) -> Source:
-    found = supervisor.configuration(name)
-    return source_of(found.dsn, **found.source_options)
-
-
-def _others_source(supervisor: Supervisor, name: str) -> Source:
+def _others_source(supervisor: ConnectorHost, name: str) -> Source:
     """Of what is to be taken over. The configuration names it, so that no other connector gets it too."""
     found = supervisor.configuration(name)
+    required_source(supervisor, name)
     try:
         words_of(found.kind).require_adoptable(found.source_options)
     except DefiniteError as error:
