@@ -13,6 +13,7 @@ from tailrace.server.api.errors import RESPONSES, explain_errors
 from tailrace.server.api.offsets import layouts
 from tailrace.server.api.offsets import routes as offsets
 from tailrace.server.api.parts import ServerParts
+from tailrace.server.ui import pages
 
 DESCRIPTION = """\
 Copies live databases into data lakes and keeps the copies exact. What Kafka Connect's REST API covers is in its shape:
@@ -33,7 +34,7 @@ def create_app(parts: ServerParts) -> FastAPI:
     )
     app.state.parts = parts
     explain_errors(app)
-    for each in (root, health, connectors, plugins, offsets, layouts, lake, signals, events, sql):
+    for each in (root, health, connectors, plugins, offsets, layouts, lake, signals, events, sql, pages):
         app.include_router(each.router)
     described = app.openapi
     app.openapi = cache(lambda: _true(described()))  # type: ignore[method-assign]

@@ -38,6 +38,8 @@ FORGET_SECONDS = 300.0
 PEERS_MAX = 1000
 OPEN_PATHS = ("/health", "/health/live")
 """What is answered without a token: that the server lives."""
+PAGES = "/ui/"
+"""The console's files, which hold no secret, are too: one of them asks for the token."""
 UNAUTHORIZED = 401
 _HEADERS = {
     UNAUTHORIZED: {"www-authenticate": "Bearer"},
@@ -80,7 +82,7 @@ class Guard:
         if headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
             # A page may ask without saying its origin, as for a picture.
             return 403, "requests of other sites are not answered"
-        if self.token is None or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
+        if self.token is None or path in OPEN_PATHS or f"{path}/".startswith(PAGES) or self._has_token(headers.get("authorization", "")):
             return None
         return 401, "a token is needed: Authorization: Bearer TOKEN"
 
