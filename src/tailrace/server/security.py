@@ -79,10 +79,11 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and _place(origin) != headers.get("host", "").lower():
             return 403, "requests of other origins are not answered"
-        if headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
-            # A page may ask without saying its origin, as for a picture.
+        is_page = f"{path}/".startswith(PAGES)
+        if not is_page and headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
+            # A page may ask without saying its origin, as for a picture. A link from elsewhere to a page is followed.
             return 403, "requests of other sites are not answered"
-        if self.token is None or path in OPEN_PATHS or f"{path}/".startswith(PAGES) or self._has_token(headers.get("authorization", "")):
+        if self.token is None or is_page or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
             return None
         return 401, "a token is needed: Authorization: Bearer TOKEN"
 

@@ -91,9 +91,8 @@ class Console:
     def _missing(self) -> list[str]:
         """The packages that were not fetched."""
         wanted = json.loads(self.wanted.read_text(encoding="utf-8"))
-        return [
-            each["name"] for each in wanted if not all((self.packages / name).exists() for name in each["files"].values())
-        ]
+        there = {each.name for each in self.packages.glob("*")}
+        return [each["name"] for each in wanted if not there.issuperset(each["files"].values())]
 
 
 CONSOLE = Console()

@@ -45,7 +45,7 @@ function All({ all, route, server }) {
     </div>`;
 }
 
-const lagOf = ([, entry] = [null, null]) => entry?.progress?.lag?.seconds ?? -1;
+const lagOf = (entry) => entry.progress?.lag?.seconds ?? -1;
 let _since = "";
 /** A moment that does not change with every look, so that one answer is kept. */
 function sinceText() {
