@@ -143,7 +143,7 @@ class Connector:
             case StateChanged(state, reason):
                 self._status = Status(state, reason, was.cut, was.progress, was.trouble)
                 self._store_state()
-            case CutPublished(cut, _):
+            case CutPublished(cut):
                 self._status = Status(was.state, was.reason, cut, was.progress, was.trouble)
             case StreamProgressed():
                 self._status = Status(was.state, was.reason, was.cut or event.cut, event, was.trouble)

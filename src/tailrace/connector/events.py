@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -96,6 +96,8 @@ class CutPublished:
     text: str
     seconds: float = 0.0
     """What it took to publish."""
+    transactions: int | None = None
+    """How many came since the cut before; None for the first cut that is known."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +161,18 @@ def log_event(event: Event) -> None:
 def fields_of(event: Event) -> dict[str, Any]:
     """What it says, as structure. A cut may have thousands of tables and a definition thousands of columns: files of
     their own have them."""
-    if isinstance(event, CutPublished):
-        return {"seq": event.cut.seq, "position": event.text, "tables": len(event.cut.tables)}
-    fields = asdict(event)
-    if isinstance(event, TableChanged):
-        del fields["record"]["definition"], fields["record"]["ended"]
-    return fields
+    match event:
+        case CutPublished(cut, text, seconds, transactions):
+            named = {"seq": cut.seq, "position": text, "tables": len(cut.tables)}
+            return {**named, "seconds": seconds, "transactions": transactions}
+        case StreamProgressed(cut):
+            # Several times a second: the cut's tables are not copied for it.
+            others = {
+                each.name: getattr(event, each.name) for each in fields(event) if each.name not in ("cut", "work")
+            }
+            return {**others, "work": asdict(event.work), "cut_seq": cut.seq, "tables": len(cut.tables)}
+        case TableChanged(table, record):
+            known = replace(record, definition=None, ended=())
+            shown = {name: each for name, each in asdict(known).items() if name not in ("definition", "ended")}
+            return {"table": asdict(table), "record": shown}
+    return asdict(event)

@@ -111,6 +111,7 @@ class Passes:
             return
         # After the look: it may have sent tables away.
         self.leave()
+        before = applier.cut
         cut = applier.advance(self._reader, applier.stops_at(self._reader, upto))
         every_seconds = self._settings.publish_every_seconds
         self._due = due_after(begun, time.monotonic(), every_seconds, is_behind=upto < head_seq)
@@ -119,7 +120,8 @@ class Passes:
         if cut is not None:
             self._vouching.published(cut)
             took_seconds = time.monotonic() - begun
-            self._tell(CutPublished(cut, self._parts.codec.format(cut.position), took_seconds))
+            transactions = None if before is None else max(0, cut.seq - before.seq)
+            self._tell(CutPublished(cut, self._parts.codec.format(cut.position), took_seconds, transactions))
             self._make_live(cut)
 
     def _make_live(self, cut: PublishedCut) -> None:

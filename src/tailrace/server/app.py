@@ -13,6 +13,7 @@ from tailrace.server.api.errors import RESPONSES, explain_errors
 from tailrace.server.api.offsets import layouts
 from tailrace.server.api.offsets import routes as offsets
 from tailrace.server.api.parts import ServerParts
+from tailrace.server.api.progress import routes as progress
 from tailrace.server.ui import pages
 
 DESCRIPTION = """\
@@ -34,8 +35,9 @@ def create_app(parts: ServerParts) -> FastAPI:
     )
     app.state.parts = parts
     explain_errors(app)
-    for each in (root, health, connectors, plugins, offsets, layouts, lake, signals, events, sql, pages):
+    for each in (root, health, connectors, progress, plugins, offsets, layouts, lake, signals, events, sql):
         app.include_router(each.router)
+    app.include_router(pages.router)
     described = app.openapi
     app.openapi = cache(lambda: _true(described()))  # type: ignore[method-assign]
     return app

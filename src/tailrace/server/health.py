@@ -30,6 +30,6 @@ def why_not_progressing(view: ConnectorView, notes: Notes, now: float) -> str | 
 
 def _why(notes: Notes) -> str | None:
     if notes.trouble is not None:
-        return notes.trouble
+        return notes.trouble.message
     is_mute = notes.progress is not None and notes.progress.lag_bytes is None and notes.counts_bytes
     return "the source does not answer" if is_mute else None

@@ -6,7 +6,6 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -16,6 +15,7 @@ from tailrace.errors import TailraceError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table_state import TableState
 from tailrace.server.health import why_not_progressing
+from tailrace.server.lakes.numbers import LakeNumbers
 from tailrace.server.supervisor.board import PUBLISH_SECONDS, Board, Notes
 from tailrace.server.supervisor.supervisor import ConnectorView, Supervisor
 
@@ -60,9 +60,10 @@ LABELS = {
 class Connectors(Collector):
     """Looks at all connectors when it is asked."""
 
-    def __init__(self, supervisor: Supervisor, board: Board) -> None:
+    def __init__(self, supervisor: Supervisor, board: Board, numbers: LakeNumbers) -> None:
         self._supervisor = supervisor
         self._board = board
+        self._numbers = numbers
 
     def describe(self) -> Iterable[Metric]:
         return ()
@@ -74,7 +75,7 @@ class Connectors(Collector):
             families.add_state(view, notes, self._board.now())
             families.add_notes(view.name, notes)
             try:
-                families.add_lake(view.name, self._supervisor.lake_home(view.name))
+                families.add_lake(view.name, self._supervisor.lake_home(view.name), self._numbers)
             except (TailraceError, OSError):
                 # One whose configuration or lake cannot be read has no such figures.
                 continue
@@ -133,24 +134,24 @@ class _Families:
             self._counters["snapshot_steps"].add_metric([name, step], count)
         self._publishes.add_metric([name], _buckets(notes.publishes), notes.publish_seconds)
 
-    def add_lake(self, name: str, home: LakeHome) -> None:
+    def add_lake(self, name: str, home: LakeHome, numbers: LakeNumbers) -> None:
         if home.source() is None:
             return
-        states = Counter(record.state for record in home.tables.load().values())
+        states = numbers.states(home)
         for state in TableState:
-            self._gauge("tables", states[state], name, state.value)
-        self._gauge("log_bytes", _size(home.log), name)
+            self._gauge("tables", states.get(state, 0), name, state.value)
+        self._gauge("log_bytes", numbers.log_bytes(home), name)
         self._gauge("disk_free_bytes", shutil.disk_usage(home.folder).free, name)
 
 
 class Metrics:
     """All that is to be read, in Prometheus's text."""
 
-    def __init__(self, supervisor: Supervisor, board: Board) -> None:
+    def __init__(self, supervisor: Supervisor, board: Board, numbers: LakeNumbers) -> None:
         self._registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
-        self._registry.register(Connectors(supervisor, board))
+        self._registry.register(Connectors(supervisor, board, numbers))
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
@@ -162,14 +163,3 @@ def _buckets(publishes: Counter[float]) -> list[tuple[str, float]]:
         counted += publishes[bound]
         found.append(("+Inf" if math.isinf(bound) else str(bound), float(counted)))
     return found
-
-
-def _size(folder: Path) -> int:
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size
-        except FileNotFoundError:
-            # Deleted while we looked.
-            continue
-    return total

@@ -104,9 +104,13 @@ def serve(
             logger.warning(warning)
         ready(Serving(address, supervisor, server.end, [warning] if warning else []))
         supervisor.begin()
+        sampling = threading.Thread(target=parts.figures.run, args=[parts.closing], name="figures", daemon=True)
+        sampling.start()
         try:
             server.run(sockets=[bound])
         finally:
+            parts.closing.set()
+            sampling.join()
             parts.queries.close()
             late = supervisor.close()
     return late

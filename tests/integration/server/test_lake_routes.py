@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from demo.embedded import EmbeddedPostgres
@@ -244,6 +245,76 @@ def test_events_are_sent_as_they_happen(shop: tuple[Served, str]) -> None:
     assert "secret-cell" not in str(found)
     server.wait_for("shop", "RUNNING")
     execute(dsn, "delete from t where id = 7")
+
+
+def test_a_listener_names_kinds_and_learns_what_it_missed(shop: tuple[Served, str]) -> None:
+    server, dsn = shop
+    refused = server.ask("GET", "/events?kinds=Nonsense", status=400)
+    assert "there are " in refused["message"]
+    first = _next_event(server, "/connectors/shop/events?kinds=CutPublished", dsn)
+    assert first["event"] == "CutPublished"
+    data = json.loads(first["data"])
+    assert data["transactions"] >= 1
+    assert data["seconds"] > 0
+    assert data["committed"].endswith("Z")
+    execute(dsn, "delete from t where id > 100")
+    wait_until(lambda: server.ask("GET", "/connectors/shop/progress")["lag"]["transactions"] == 0, 30)
+    again = _next_event(server, "/events", dsn, {"last-event-id": first["id"]})
+    assert (again["event"], json.loads(again["data"])["count"] > 0) == ("EventsMissed", True)
+
+
+def _next_event(server: Served, path: str, dsn: str, headers: dict[str, str] | None = None) -> dict[str, str]:
+    """The first event after something was committed."""
+    with server.http.stream("GET", path, headers=headers or {}, timeout=60) as answer:
+        lines = answer.iter_lines()
+        assert [next(lines), next(lines)] == [": listening", "retry: 2000"]
+        execute(dsn, "insert into t (id) select coalesce(max(id), 0) + 101 from t")
+        fields = (line.partition(": ")[::2] for line in lines if line and not line.startswith(":"))
+        return dict(next(fields) for _ in range(3))
+
+
+def test_progress_and_figures_say_how_far_a_connector_is(shop: tuple[Served, str]) -> None:
+    server, dsn = shop
+    execute(dsn, "insert into t (id) values (50); delete from t where id = 50")
+    server.wait_for("shop", "RUNNING")
+    wait_until(lambda: (server.ask("GET", "/connectors/shop/progress")["lag"] or {}).get("transactions") == 0, 30)
+    found = server.ask("GET", "/connectors/shop/progress")
+    assert (found["life"]["state"], found["life"]["run_state"], found["why_not"]) == ("RUNNING", "running", None)
+    assert found["cut"]["seq"] == found["log"]["seq"]
+    assert found["cut"] | {"seconds": None} == found["cut"] | {
+        "seconds": None,
+        "position": server.ask("GET", "/connectors/shop/cuts/newest")["position"],
+        "tables": 3,
+    }
+    assert found["source"] == {
+        "kind": "postgres",
+        "host": "127.0.0.1",
+        "port": config_for(dsn)["database.port"],
+        "database": "lake_routes",
+    }
+    lake = server.supervisor.lake_home("shop")
+    files = [path.stat().st_size for path in lake.log.rglob("*") if path.is_file()]
+    assert found["lake"]["tables"] == {"live": 3}
+    assert found["lake"]["disk"]["log_bytes"] == sum(files)
+    idle = server.ask("GET", "/connectors/idle/progress")
+    assert (idle["life"]["phase"], idle["cut"], idle["lag"], idle["lake"]) == ("idle", None, None, None)
+    expanded = server.ask("GET", "/connectors?expand=progress&expand=status")
+    assert expanded["shop"]["progress"]["name"] == "shop"
+    assert expanded["idle"]["status"]["connector"]["state"] == "STOPPED"
+    wait_until(lambda: len(_figures(server)["times"]) >= 2, 30)
+    figures = _figures(server)
+    assert len(figures["times"]) == len(figures["connectors"]["shop"]["lag_seconds"])
+    assert figures["connectors"]["shop"]["lag_transactions"][-1] is not None
+    assert set(figures["connectors"]["idle"]["lag_seconds"]) == {None}
+    one = server.ask("GET", "/connectors/shop/figures?figures=lag_bytes&since=2100-01-01T00:00:00Z")
+    assert (one["times"], one["connectors"]) == ([], {"shop": {"lag_bytes": []}})
+    for wrong in ("figures=nonsense", "step=2", "since=2026-01-01T00:00:00", "since=yesterday"):
+        server.ask("GET", f"/connectors/shop/figures?{wrong}", status=400)
+    server.ask("GET", "/connectors/none/progress", status=404)
+
+
+def _figures(server: Served) -> Any:
+    return server.ask("GET", "/figures?step=1")
 
 
 def test_only_so_many_listen_at_once_and_each_leaves_its_place(shop: tuple[Served, str]) -> None:

@@ -10,10 +10,11 @@ from fastapi.routing import APIRoute
 from tailrace.server.api import connectors, events, health, lake, plugins, root, signals, sql
 from tailrace.server.api.offsets import layouts
 from tailrace.server.api.offsets import routes as offsets
+from tailrace.server.api.progress import routes as progress
 from tailrace.server.metrics import COUNTERS, GAUGES
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "server.md").read_text(encoding="utf-8")
-ROUTERS = (connectors, events, health, lake, layouts, offsets, plugins, root, signals, sql)
+ROUTERS = (connectors, events, health, lake, layouts, offsets, plugins, progress, root, signals, sql)
 
 
 def test_every_route_is_documented_and_no_other() -> None:

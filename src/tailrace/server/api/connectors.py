@@ -9,10 +9,15 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Header, Query, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 
 from tailrace.configuration.reading import normalised, redacted
 from tailrace.server.api import models
-from tailrace.server.api.parts import GetParts, GetSupervisor, Name, version_in
+from tailrace.server.api.parts import GetParts, GetSupervisor, Name, ServerParts, version_in
+from tailrace.server.api.progress.models import ConnectorProgress
+from tailrace.server.api.progress.progress import progress_of
 from tailrace.server.errors import ForbiddenError, NotFoundError
 from tailrace.server.supervisor.home import require_name
 from tailrace.server.supervisor.lifecycle import Target
@@ -25,24 +30,39 @@ IfMatch = Annotated[
 ]
 
 
-@router.get("/connectors", response_model_exclude_none=True)
+class Expanded(BaseModel):
+    """What is known of a connector, as far as it was asked for."""
+
+    status: models.ConnectorStateInfo | None = None
+    info: models.ConnectorInfo | None = None
+    progress: ConnectorProgress | None = None
+
+
+@router.get("/connectors", response_model=list[str] | dict[str, Expanded])
 async def list_connectors(
-    parts: GetParts, expand: Annotated[list[str] | None, Query(description="`status`, `info`, or both.")] = None
-) -> list[str] | dict[str, dict[str, models.ConnectorStateInfo | models.ConnectorInfo]]:
+    parts: GetParts,
+    expand: Annotated[list[str] | None, Query(description="`status`, `info`, `progress`, or several.")] = None,
+) -> list[str] | JSONResponse:
     """The names of all connectors; with `expand`, what is known of each."""
     if expand is None:
         return parts.supervisor.names()
-    return {view.name: _expanded(view, expand, parts.worker_id) for view in parts.supervisor.views()}
+    views = parts.supervisor.views()
+    if "progress" in expand:
+        # Lakes are looked at, which may take a while.
+        return JSONResponse(
+            await run_in_threadpool(lambda: {each.name: _expanded(parts, each, expand) for each in views})
+        )
+    return JSONResponse({view.name: _expanded(parts, view, expand) for view in views})
 
 
-def _expanded(
-    view: ConnectorView, expand: list[str], worker_id: str
-) -> dict[str, models.ConnectorStateInfo | models.ConnectorInfo]:
-    found: dict[str, models.ConnectorStateInfo | models.ConnectorInfo] = {}
+def _expanded(parts: ServerParts, view: ConnectorView, expand: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     if "status" in expand:
-        found["status"] = models.status_of(view, worker_id)
+        found["status"] = models.status_of(view, parts.worker_id).model_dump(mode="json", exclude_none=True)
     if "info" in expand:
-        found["info"] = models.info_of(view)
+        found["info"] = models.info_of(view).model_dump(mode="json", exclude_none=True)
+    if "progress" in expand:
+        found["progress"] = progress_of(parts, view).model_dump(mode="json")
     return found
 
 

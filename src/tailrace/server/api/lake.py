@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
@@ -18,6 +18,7 @@ from tailrace.model.table_state import TableRecord, TableState
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
 from tailrace.server.errors import NotFoundError, RequestConflictError
 from tailrace.server.hints import in_properties
+from tailrace.server.moments import moment
 from tailrace.server.queries.answer import Query as Asked
 from tailrace.server.queries.queries import SQL_CHARACTERS_MAX
 from tailrace.source.kinds import codec_of
@@ -201,11 +202,7 @@ def _cut(home: LakeHome, cut: PublishedCut) -> CutInfo:
     return CutInfo(
         seq=cut.seq,
         position=codec_of(record.kind).format(cut.position),
-        committed=_time(cut.position.time_us),
-        published=_time(cut.published_us),
+        committed=moment(cut.position.time_us),
+        published=moment(cut.published_us),
         tables={name: each.version for name, each in cut.tables.items()},
     )
-
-
-def _time(time_us: int) -> datetime:
-    return datetime.fromtimestamp(time_us / 1e6, UTC)

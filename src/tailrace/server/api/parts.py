@@ -9,6 +9,8 @@ from typing import Annotated, cast
 from fastapi import Depends, Path, Request
 
 from tailrace.server.errors import RequestError
+from tailrace.server.figures import FigureRings
+from tailrace.server.lakes.numbers import LakeNumbers
 from tailrace.server.metrics import Metrics
 from tailrace.server.queries.queries import Queries
 from tailrace.server.supervisor.board import Board
@@ -28,6 +30,8 @@ class ServerParts:
     queries: Queries
     board: Board
     metrics: Metrics
+    numbers: LakeNumbers
+    figures: FigureRings
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the server is to stop: answers that never end by themselves end."""
     listeners: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(LISTENERS_MAX))
@@ -36,8 +40,9 @@ class ServerParts:
     @classmethod
     def of(cls, supervisor: Supervisor, worker_id: str) -> ServerParts:
         """Of a server whose supervisor has not begun yet: nothing that it tells is missed."""
-        board = Board(supervisor.hub)
-        return cls(supervisor, worker_id, Queries(), board, Metrics(supervisor, board))
+        board, numbers = Board(supervisor.hub), LakeNumbers()
+        metrics = Metrics(supervisor, board, numbers)
+        return cls(supervisor, worker_id, Queries(), board, metrics, numbers, FigureRings(board))
 
 
 # FastAPI has a thread call what is not `async`, and that costs more than these do.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
@@ -11,12 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from tailrace.connector.signals.sender import lake_signals, signal
 from tailrace.connector.status import stored_progress
 from tailrace.lake.home import LakeHome
-from tailrace.model.copy_progress import TableProgress
 from tailrace.model.notification import CopyStep, Notification
 from tailrace.model.signal import DATA_CHARACTERS_MAX, ID_CHARACTERS_MAX, SignalRecord, SignalState
 from tailrace.model.table_state import COPYING
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
+from tailrace.server.api.progress.models import CopyProgress
 from tailrace.server.errors import NotFoundError
+from tailrace.server.moments import moment
 from tailrace.server.supervisor.supervisor import Supervisor
 
 EXECUTE = "execute-snapshot"
@@ -76,18 +77,6 @@ class TablesRequest(BaseModel):
     tables: list[str] = Field([], alias="data-collections", max_length=5000)
 
 
-class CopyProgress(BaseModel):
-    """How far the copy of a table is."""
-
-    table: str
-    rows: int
-    rows_estimated: int
-    chunks: int
-    percent: float
-    rows_per_second: float
-    seconds_left: float | None = Field(description="None where that cannot be told yet.")
-
-
 class NotificationInfo(BaseModel):
     """A step in the life of a copy."""
 
@@ -140,7 +129,7 @@ def list_snapshots(parts: GetParts, name: Name) -> SnapshotsInfo:
     records = {table: record for table, record in sorted(home.tables.load().items()) if record.state in COPYING}
     copying = [str(table) for table in records]
     told = {each.table: each for each in parts.board.of(name).copying}
-    progress = [_progress(each) for each in {**stored_progress(home, records), **told}.values()]
+    progress = [CopyProgress.of(each) for each in {**stored_progress(home, records), **told}.values()]
     return SnapshotsInfo(
         copying=copying,
         paused=sorted(home.signals.snapshots.load().paused),
@@ -202,34 +191,18 @@ def _info(record: SignalRecord) -> SignalInfo:
         channel=record.channel,
         state=record.state,
         result=record.result,
-        received=_time(record.received_us),
-        updated=_time(record.updated_us),
-    )
-
-
-def _progress(each: TableProgress) -> CopyProgress:
-    return CopyProgress(
-        table=str(each.table),
-        rows=each.rows_done,
-        rows_estimated=each.rows_estimated,
-        chunks=each.chunks_done,
-        percent=round(each.percent, 1),
-        rows_per_second=round(each.rows_per_second, 1),
-        seconds_left=None if each.seconds_left is None else round(each.seconds_left, 1),
+        received=moment(record.received_us),
+        updated=moment(record.updated_us),
     )
 
 
 def _notification(each: Notification) -> NotificationInfo:
     return NotificationInfo(
         step=each.step,
-        time=_time(each.time_us),
+        time=moment(each.time_us),
         signal=each.signal,
         table=each.table,
         rows=each.rows,
         chunks=each.chunks,
         text=each.text,
     )
-
-
-def _time(time_us: int) -> datetime:
-    return datetime.fromtimestamp(time_us / 1e6, UTC)

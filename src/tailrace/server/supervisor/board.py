@@ -10,8 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tailrace.connector.events import (
     CopyNotified,
@@ -30,6 +29,37 @@ from tailrace.server.supervisor.lifecycle import Phase
 
 PUBLISH_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, math.inf)
 """The histogram's bounds."""
+FRESH_SECONDS = 5.0
+"""What was told of progress longer ago says nothing about now."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What figures over time are made of."""
+
+    progress: StreamProgressed
+    transactions: int
+    """Published since the server's start."""
+    newest: CutPublished | None
+    """The newest cut."""
+
+
+@dataclass(frozen=True)
+class Struggle:
+    """What a connector waits for, or tries again."""
+
+    message: str
+    hint: str | None
+    since_us: int
+    """When it was first told, in microseconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What there is of a connector, and since when."""
+
+    phase: Phase
+    since_us: int
 
 
 @dataclass
@@ -37,7 +67,7 @@ class Notes:
     """What is known of one connector."""
 
     progress: StreamProgressed | None = None
-    trouble: str | None = None
+    trouble: Struggle | None = None
     copying: tuple[TableProgress, ...] = ()
     errors: Counter[str] = field(default_factory=Counter)
     """By kind: `transient` ends of runs, after which they are started again, `definite` ends, and `table` errors."""
@@ -51,11 +81,15 @@ class Notes:
     """All of them."""
     moved_at: float | None = None
     """When it was last seen to get further, to have nothing to do, or to begin; None where it is held or has no run."""
-    is_held: bool = False
+    stage: Stage | None = None
     counts_bytes: bool = False
     """This run's source has once said how much of it the log lacks: one that no longer says so cannot be asked."""
-    seq: int | None = None
-    """Of the newest cut."""
+    newest: CutPublished | None = None
+    """The newest cut."""
+
+    @property
+    def is_held(self) -> bool:
+        return self.stage is not None and self.stage.phase is Phase.HELD
 
 
 class Board:
@@ -65,11 +99,29 @@ class Board:
         self._clock = clock
         self._lock = threading.Lock()
         self._notes: dict[str, Notes] = {}
+        self._progressed_at: dict[str, float] = {}
+        """When each one told of its progress last."""
         hub.subscribe(self.hear)
 
     def of(self, name: str) -> Notes:
+        """As they are now. What a connector told is never changed, so it is not copied: it may have thousands of
+        tables."""
         with self._lock:
-            return deepcopy(self._notes.get(name)) or Notes()
+            notes = self._notes.get(name)
+            if notes is None:
+                return Notes()
+            errors, notified, publishes = notes.errors.copy(), notes.notified.copy(), notes.publishes.copy()
+            return replace(notes, errors=errors, notified=notified, publishes=publishes)
+
+    def samples(self) -> dict[str, Sample]:
+        """What each connector that told of its progress in the last seconds is at."""
+        with self._lock:
+            since = self._clock() - FRESH_SECONDS
+            return {
+                name: Sample(notes.progress, notes.transactions, notes.newest)
+                for name, notes in self._notes.items()
+                if notes.progress is not None and self._progressed_at.get(name, -math.inf) >= since
+            }
 
     def now(self) -> float:
         return self._clock()
@@ -80,18 +132,20 @@ class Board:
             match told:
                 case LifeChanged(life) if life.is_removed and not life.has_run:
                     del self._notes[name]
+                    self._progressed_at.pop(name, None)
                 case LifeChanged():
                     self._note_life(notes, told)
                 case StreamProgressed():
                     self._note_progress(notes, told)
+                    self._progressed_at[name] = self._clock()
                 case CutPublished():
                     self._note_cut(notes, told)
                 case StateChanged():
                     self._note_move(notes)
                 case SnapshotProgressed(tables):
                     self._note_copying(notes, tuple(tables))
-                case TroubleChanged(message, _):
-                    notes.trouble = message
+                case TroubleChanged():
+                    notes.trouble = _struggle(notes.trouble, told)
                 case TableChanged(table, record):
                     _note_table(notes, table, record.state)
                 case CopyNotified(notification):
@@ -103,7 +157,8 @@ class Board:
                 notes.errors["transient"] += 1
             case Phase.FAILED:
                 notes.errors["definite"] += 1
-        notes.is_held = told.life.phase is Phase.HELD
+        if notes.stage is None or notes.stage.phase is not told.life.phase:
+            notes.stage = Stage(told.life.phase, _now_us())
         if not told.life.has_run:
             notes.progress, notes.trouble, notes.copying, notes.moved_at = None, None, (), None
             notes.counts_bytes = False
@@ -128,12 +183,24 @@ class Board:
         notes.copying = tables
 
     def _note_cut(self, notes: Notes, told: CutPublished) -> None:
-        if notes.seq is not None:
-            notes.transactions += max(0, told.cut.seq - notes.seq)
-        notes.seq = told.cut.seq
+        if notes.newest is not None:
+            notes.transactions += max(0, told.cut.seq - notes.newest.cut.seq)
+        notes.newest = told
         self._note_move(notes)
         notes.publishes[next(bound for bound in PUBLISH_SECONDS if told.seconds <= bound)] += 1
         notes.publish_seconds += told.seconds
+
+
+def _struggle(was: Struggle | None, told: TroubleChanged) -> Struggle | None:
+    """The same trouble lasts since it was first told."""
+    if told.message is None:
+        return None
+    since_us = was.since_us if was is not None and was.message == told.message else _now_us()
+    return Struggle(told.message, told.hint, since_us)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
 
 
 def _note_table(notes: Notes, table: TableId, state: TableState) -> None:

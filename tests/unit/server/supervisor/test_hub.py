@@ -12,7 +12,12 @@ def test_a_listener_gets_what_is_told_while_it_listens_in_order() -> None:
     with hub.listening(lambda: woken.append(1)) as listener:
         hub.tell("a", TroubleChanged("one"))
         hub.tell("b", TroubleChanged("two"))
-        assert listener.take() == [("a", TroubleChanged("one")), ("b", TroubleChanged("two"))]
+        taken = listener.take()
+        assert [(each.name, each.told) for each in taken] == [
+            ("a", TroubleChanged("one")),
+            ("b", TroubleChanged("two")),
+        ]
+        assert [each.number - listener.began for each in taken] == [1, 2]
         assert listener.take() == []
         assert hub.listeners == 1
     hub.tell("a", TroubleChanged("after"))
@@ -26,6 +31,21 @@ def test_one_that_is_too_slow_loses_the_oldest_and_is_told_how_many() -> None:
         for number in range(WAITING_MAX + 5):
             hub.tell("a", TroubleChanged(str(number)))
         taken = listener.take()
-    assert taken[0] == ("", EventsMissed(5))
-    assert taken[1] == ("a", TroubleChanged("5"))
+    assert (taken[0].name, taken[0].told) == ("", EventsMissed(5))
+    assert (taken[1].name, taken[1].told) == ("a", TroubleChanged("5"))
     assert len(taken) == WAITING_MAX + 1
+
+
+def test_who_hears_of_something_finds_it_noted_by_those_who_subscribed() -> None:
+    hub, noted, found = Hub(), [], []
+    hub.subscribe(lambda _, told: noted.append(told))
+    with hub.listening(lambda: found.append(len(noted))):
+        hub.tell("a", TroubleChanged("one"))
+    assert found == [1]
+
+
+def test_all_who_listen_get_the_same_object_so_that_it_is_written_once() -> None:
+    hub = Hub()
+    with hub.listening(lambda: None) as one, hub.listening(lambda: None) as other:
+        hub.tell("a", TroubleChanged("one"))
+        assert one.take()[0] is other.take()[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +12,7 @@ from tailrace.connector.offsets.takeover import Takeover
 from tailrace.lake.records.offset_history import EditKind, EditState, OffsetEdit
 from tailrace.offsets.difference import Change, Difference
 from tailrace.offsets.layout import Fault
+from tailrace.server.moments import moment
 
 EXAMPLE = {"partition": {"server": "shop"}, "offset": {"lsn": 24023128}}
 
@@ -126,7 +127,7 @@ class EditInfo(BaseModel):
             kind=edit.kind,
             state=edit.state,
             who=edit.who,
-            time=datetime.fromtimestamp(edit.time_us / 1e6, UTC),
+            time=moment(edit.time_us),
             before=[OffsetEntry.model_validate(each) for each in edit.before],
             after=[OffsetEntry.model_validate(each) for each in edit.after],
             undoes=edit.undoes,
