@@ -25,8 +25,14 @@ export function useConnectors() {
     if (Object.keys(changed).length) found.set({ ...found.data, ...changed });
   }, [found.data]);
   useEvents(null, hear);
-  for (const [name, entry] of Object.entries(found.data ?? {})) settle(name, entry.progress);
-  return found;
+  const data = useMemo(() => found.data && Object.fromEntries(Object.entries(found.data).map(([name, entry]) => [name, { progress: flat(entry.progress) }])), [found.data]);
+  for (const [name, entry] of Object.entries(data ?? {})) settle(name, entry.progress);
+  return { ...found, data };
+}
+
+/** A progress whose parts are beside each other: `state`, `trace`, `tables` … are asked for in every row. */
+function flat(progress) {
+  return progress && { ...progress, ...progress.life, ...progress.lake };
 }
 
 /** One connector's progress. @param {string} name */
@@ -39,8 +45,9 @@ export function useProgress(name) {
     if (next !== found.data) found.set(next);
   }, [found.data]);
   useEvents(name, hear);
-  settle(name, found.data);
-  return found;
+  const data = useMemo(() => flat(found.data), [found.data]);
+  settle(name, data);
+  return { ...found, data };
 }
 
 /** A progress after an event that carries figures. @param {any} progress @param {any} event */

@@ -14,9 +14,10 @@ import { Sentence } from "../parts/freshness.js";
 import { Empty, Failure, Notice, Shown } from "../parts/notice.js";
 import { connectorState, State } from "../parts/state.js";
 import { Offsets } from "./offsets/offsets.js";
+import { Tables } from "./tables/tables.js";
 
 /** Tabs: path, name, page. */
-const TABS = [["", "Now", Now], ["offsets", "Offsets", Offsets]];
+const TABS = [["", "Now", Now], ["tables", "Tables", Tables], ["offsets", "Offsets", Offsets]];
 const DISK_BYTES_MIN = 2e9;
 
 export function ConnectorPage({ route }) {
@@ -81,7 +82,7 @@ function Notices({ name, progress, source }) {
   if (trace) found.push(["FAILED" === progress.state ? "bad" : "warn", trace, hint ?? null]);
   if (progress.retry_due) found.push(["info", `It is started again at ${time(progress.retry_due)}, after ${count(progress.failures)} failed runs in a row.`, null]);
   if (progress.trouble) found.push(["warn", `${progress.trouble.message} (since ${time(progress.trouble.since)})`, progress.trouble.hint]);
-  if (progress.why_not && !trace && !progress.trouble) found.push(["warn", progress.why_not, null]);
+  if (progress.why_not && !trace && !progress.trouble) found.push(["warn", ...progress.why_not.split("\nhint: ")]);
   const status = source?.facts?.wal_status;
   if (status === "lost") found.push(["bad", "The server has deleted WAL that the lake lacks.", "--snapshot-mode when_needed copies every table again"]);
   if (status === "unreserved") found.push(["warn", "The slot keeps more WAL than the server allows; the next checkpoint may delete it.", "alter system set max_slot_wal_keep_size = '50GB'"]);

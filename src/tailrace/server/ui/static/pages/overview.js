@@ -28,7 +28,7 @@ function NewButton({ server }) {
 
 function All({ all, route, server }) {
   const entries = Object.entries(all);
-  const figures = useResource(entries.length ? `/figures?step=15&figures=lag_seconds&since=${sinceText()}` : null, { everySeconds: 15 });
+  const figures = useResource(entries.length ? `/figures?figures=lag_seconds&since=${sinceText()}` : null, { everySeconds: 15 });
   if (!entries.length) return html`<${FirstSteps} server=${server} />`;
   const wanted = route.query.get("state") ?? "";
   const search = (route.query.get("search") ?? "").toLowerCase();
@@ -134,7 +134,8 @@ function whyOf(progress) {
   const [trace, hint] = (progress.trace ?? "").split("\nhint: ");
   if (trace) return [trace, hint ?? null];
   if (progress.trouble) return [progress.trouble.message, progress.trouble.hint];
-  return [progress.why_not ?? null, null];
+  const [why, help] = (progress.why_not ?? "").split("\nhint: ");
+  return [why || null, help ?? null];
 }
 
 const FIRST = `{"name": "shop", "config": {"connector.class": "io.debezium.connector.postgresql.PostgresConnector",

@@ -42,7 +42,7 @@ function Mark({ name, about, at, note, strong = false }) {
 
 function Gap({ flows, far, words, more }) {
   return html`<li class="gap ${far ? "far" : ""} ${flows ? "flows" : ""}"><span class="channel" aria-hidden="true"></span>
-    <span class="words">${words}</span><span class="small soft">${more}</span></li>`;
+    <span class=${words === "not known" || !far ? "soft" : "words"}>${words}</span><span class="small soft">${more}</span></li>`;
 }
 
 /** What the source must keep for us, and whether that is at risk. */

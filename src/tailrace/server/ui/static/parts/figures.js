@@ -15,7 +15,7 @@ export function Figures({ name }) {
   const [length, step, every] = SPANS[span];
   const asked = NAMES.map((each) => `figures=${each}`).join("&");
   const since = useMemo(() => new Date(Date.now() - length * 1000).toISOString().slice(0, 19) + "Z", [span, Math.floor(Date.now() / 600000)]);
-  const found = useResource(connectorPath(name, `/figures?step=${step}&${asked}&since=${encodeURIComponent(since)}`), { everySeconds: every, fastest: every * 900 });
+  const found = useResource(connectorPath(name, `/figures?${step === 1 ? "" : `step=${step}&`}${asked}&since=${encodeURIComponent(since)}`), { everySeconds: every, fastest: every * 900 });
   useClock(1000);
   const to = Math.floor(Date.now() / 1000);
   const series = found.data?.connectors?.[name] ?? {};
