@@ -13,11 +13,12 @@ import { Figures } from "../parts/figures.js";
 import { Sentence } from "../parts/freshness.js";
 import { Empty, Failure, Notice, Shown } from "../parts/notice.js";
 import { connectorState, State } from "../parts/state.js";
+import { Copies } from "./copies/copies.js";
 import { Offsets } from "./offsets/offsets.js";
 import { Tables } from "./tables/tables.js";
 
 /** Tabs: path, name, page. */
-const TABS = [["", "Now", Now], ["tables", "Tables", Tables], ["offsets", "Offsets", Offsets]];
+const TABS = [["", "Now", Now], ["tables", "Tables", Tables], ["copies", "Copies", Copies], ["offsets", "Offsets", Offsets]];
 const DISK_BYTES_MIN = 2e9;
 
 export function ConnectorPage({ route }) {

@@ -58,7 +58,7 @@ function Strip({ entries }) {
   const known = all.filter((each) => each.lag);
   const worst = known.reduce((found, each) => (each.lag.seconds > (found?.lag.seconds ?? -1) ? each : found), null);
   const errored = sum(all.map((each) => each.tables?.errored ?? 0));
-  const bad = all.filter((each) => trouble(each) < 2).length;
+  const bad = all.filter((each) => trouble(each) <= 2).length;
   const log = sum(all.map((each) => each.disk?.log_bytes ?? 0));
   const free = Math.min(...all.map((each) => each.disk?.free_bytes ?? Infinity));
   const changes = sum(all.map((each) => each.log?.changes_per_second ?? 0));

@@ -20,7 +20,7 @@ const WORDS = {
   running: ["running", "dot", "good"], live: ["live", "dot", "good"], up: ["running", "dot", "good"],
   paused: ["paused", "bars", "info"], held: ["paused", "bars", "info"], stopped: ["stopped", "square", "idle"],
   failed: ["failed", "triangle", "bad"], errored: ["in error", "triangle", "bad"], error: ["error", "triangle", "bad"],
-  restarting: ["waits to start again", "turn", "warn"], unassigned: ["starting", "half", "info"],
+  restarting: ["waits to retry", "turn", "warn"], unassigned: ["starting", "half", "info"],
   starting: ["starting", "half", "info"], stuck: ["makes no progress", "triangle", "warn"],
   pending: ["waits for its copy", "ring", "info"], snapshotting: ["being copied", "half", "info"],
   resyncing: ["copied again", "half", "info"], removed: ["left out", "minus", "idle"],
