@@ -1,13 +1,13 @@
 /** The console: the frame around every page, and which page is shown. */
 import { Known, useKnownNow } from "./shared.js";
 import { Frame } from "./frame.js";
-import { html, render, useEffect, useRef } from "./html.js";
+import { html, render, useEffect, useErrorBoundary, useRef } from "./html.js";
 import { startListening } from "./live.js";
 import { useRoute } from "./router.js";
 import { Overview } from "./pages/overview.js";
 import { ConnectorPage } from "./pages/connector.js";
 import { Login } from "./pages/login.js";
-import { Empty } from "./parts/notice.js";
+import { Empty, Failure } from "./parts/notice.js";
 
 const PAGES = { overview: [Overview, "Overview"] };
 
@@ -28,7 +28,14 @@ function App() {
 
 function Inside({ route }) {
   const known = useKnownNow();
-  return html`<${Known.Provider} value=${known}><${Frame} route=${route}>${shown(route)}<//><//>`;
+  return html`<${Known.Provider} value=${known}><${Frame} route=${route}><${Guarded} key=${`${route.page}/${route.name}/${route.tab}`}>${shown(route)}<//><//><//>`;
+}
+
+/** A page that breaks says so, and leaves the frame and all other pages usable. */
+function Guarded({ children }) {
+  const [error, again] = useErrorBoundary((found) => console.error(found));
+  if (error) return html`<h1 tabindex="-1">This page broke</h1><${Failure} error=${error} again=${again} what="It is a fault of the console, not of your data" />`;
+  return children;
 }
 
 function shown(route) {

@@ -12,11 +12,11 @@ const MORE = 8;
  */
 
 /**
- * @param {{label: string, columns: Column[], rows: any[], keyOf: (row: any) => string, height?: number,
+ * @param {{label: string, columns: Column[], rows: any[], keyOf: (row: any) => string, height?: number, width?: number,
  *   open?: (row: any) => void, chosen?: Set<string>, choose?: (key: string) => void, sorted?: [string, boolean],
  *   sortBy?: (key: string) => void, seen?: (first: number, last: number) => void}} props
  */
-export function Grid({ label, columns, rows, keyOf, height = 560, open, chosen, choose, sorted, sortBy, seen }) {
+export function Grid({ label, columns, rows, keyOf, height = 560, width = 0, open, chosen, choose, sorted, sortBy, seen }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   const [top, setTop] = useState(0);
   const [at, setAt] = useState(-1);
@@ -36,7 +36,7 @@ export function Grid({ label, columns, rows, keyOf, height = 560, open, chosen, 
     event.preventDefault();
   };
   const id = (row) => `row-${keyOf(row)}`;
-  return html`<div class="grid" role="grid" aria-label=${label} aria-rowcount=${rows.length + 1} tabindex="0" ref=${place} style=${{ maxHeight: `${height}px` }}
+  return html`<div class="grid" role="grid" aria-label=${label} aria-rowcount=${rows.length + 1} tabindex="0" ref=${place} style=${{ maxHeight: `${height}px`, "--grid-width": `${width}px` }}
       aria-activedescendant=${at >= 0 && rows[at] ? id(rows[at]) : undefined} onScroll=${(event) => setTop(event.target.scrollTop)} onKeyDown=${key}>
     <div class="grid-head" role="row" aria-rowindex="1" style=${template}>${columns.map((each) => html`<${Head} column=${each} sorted=${sorted} sortBy=${sortBy} />`)}</div>
     <div role="presentation" style=${{ height: `${rows.length * ROW}px`, position: "relative" }}>

@@ -11,7 +11,7 @@ export function Rows({ answer, height = 460 }) {
     return { key: String(i), label: answer.types ? html`${label} <span class="faint">${answer.types[i].toLowerCase()}</span>` : label, width: "minmax(120px, 1fr)", isNumber, cell: ({ cells }) => shown(cells[i]) };
   });
   return html`<div class="stack">
-    <${Grid} label="Rows" columns=${columns} rows=${rows} keyOf=${(row) => String(row.i)} height=${height} />
+    <${Grid} label="Rows" columns=${columns} rows=${rows} keyOf=${(row) => String(row.i)} height=${height} width=${answer.columns.length * 130} />
     <p class="small soft">${rows.length === 1 ? "1 row" : `${count(rows.length)} rows`}${answer.is_cut_short ? ", cut short: there are more" : ""} as of <code>${answer.position}</code>, committed ${time(answer.committed, { ms: true })}${answer.elapsed_seconds === undefined ? "" : `, in ${seconds(answer.elapsed_seconds)}`}</p></div>`;
 }
 

@@ -42,7 +42,7 @@ function List({ name, all, route, progress, again }) {
       <button type="button" class="button small danger" onClick=${() => leave(true)}>Leave out …</button>
       <button type="button" class="button plain small" onClick=${() => setChosen(new Set())}>Choose none</button></div>`}
     <div class="card tables">${shown.length
-      ? html`<${Grid} label="Tables" columns=${columns} rows=${shown} keyOf=${(row) => row.table} open=${(row) => goWith({ table: row.table })} chosen=${chosen} choose=${toggle}
+      ? html`<${Grid} label="Tables" columns=${columns} rows=${shown} keyOf=${(row) => row.table} width=${1000} open=${(row) => goWith({ table: row.table })} chosen=${chosen} choose=${toggle}
           sorted=${sorted} sortBy=${(key) => setSorted([key, sorted[0] === key ? !sorted[1] : false])} seen=${(first, last) => see(shown.slice(first, last).map((each) => each.table))} />`
       : html`<${Empty} title="No table fits"><button type="button" class="button" onClick=${() => goWith({ state: null, search: null })}>Show all</button><//>`}</div>
     <p class="small faint">${count(shown.length)} of ${count(all.length)}. Enter opens a row, the space bar chooses it.</p>
@@ -65,9 +65,9 @@ function columnsOf(chosen, setChosen) {
     { key: "state", label: "State", width: "minmax(130px, 1fr)", sort: (row) => ORDER.indexOf(row.state), cell: (row) => html`<${State} of=${row.state} quiet />` },
     { key: "behind", label: "Behind", width: "100px", isNumber: true, sort: (row) => row.changes_behind, cell: (row) => known(row.changes_behind, (n) => (n === 0 ? "caught up" : `${count(n)} changes`)) },
     { key: "rows", label: "Rows", width: "90px", isNumber: true, sort: (row) => row.rows, cell: (row) => known(row.rows, (n) => (n === 0 ? "none" : count(n))) },
-    { key: "bytes", label: "In the lake", width: "90px", isNumber: true, sort: (row) => row.bytes, cell: (row) => known(row.bytes, bytes) },
+    { key: "bytes", label: "In the lake", width: "104px", isNumber: true, sort: (row) => row.bytes, cell: (row) => known(row.bytes, bytes) },
     { key: "changed", label: "Last changed", width: "120px", sort: (row) => row.last_changed, cell: (row) => known(row.last_changed, (at) => time(at)) },
-    { key: "copies", label: "Copies", width: "62px", isNumber: true, sort: (row) => row.copies, cell: (row) => count(row.copies) },
+    { key: "copies", label: "Copies", width: "80px", isNumber: true, sort: (row) => row.copies, cell: (row) => count(row.copies) },
     { key: "reason", label: "Why", width: "minmax(120px, 2fr)", cell: (row) => (row.reason ? html`<span title=${row.reason}>${row.reason}</span>` : "") },
   ];
 }
