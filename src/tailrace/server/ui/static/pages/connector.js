@@ -1,24 +1,21 @@
 /** One connector: its head and tabs; the first tab says where it is, what is wrong and what has happened. */
 import { ActionButton, pendingOf } from "../actions.js";
-import { connectorPath } from "../api.js";
 import { actionsOf } from "../command.js";
 import { bytes, count, seconds, time } from "../format.js";
 import { html, useState } from "../html.js";
 import { linkTo } from "../router.js";
 import { sourceText, useKnown, useProgress } from "../shared.js";
-import { useClock, useResource } from "../store.js";
+import { useClock } from "../store.js";
 import { CopyAs } from "../parts/copying.js";
 import { Distance } from "../parts/distance.js";
 import { Figures } from "../parts/figures.js";
 import { Sentence } from "../parts/freshness.js";
 import { Empty, Failure, Notice, Shown } from "../parts/notice.js";
 import { connectorState, State } from "../parts/state.js";
-import { Copies } from "./copies/copies.js";
 import { Offsets } from "./offsets/offsets.js";
-import { Tables } from "./tables/tables.js";
 
 /** Tabs: path, name, page. */
-const TABS = [["", "Now", Now], ["tables", "Tables", Tables], ["copies", "Copies", Copies], ["offsets", "Offsets", Offsets]];
+const TABS = [["", "Now", Now], ["offsets", "Offsets", Offsets]];
 const DISK_BYTES_MIN = 2e9;
 
 export function ConnectorPage({ route }) {
@@ -58,22 +55,20 @@ function Head({ name, tab, progress }) {
 /** The actions of the head, to be copied: the one that is possible now. */
 function Ways({ actions, progress }) {
   const next = progress?.target === "RUNNING" ? actions.stop : actions.resume;
-  return html`<${CopyAs} request=${next.request} sql=${next.sql} cli=${next.cli} label=${`Copy ${next.label.toLowerCase()} as …`} />`;
+  return html`<${CopyAs} request=${next.request} label=${`Copy ${next.label.toLowerCase()} as …`} />`;
 }
 
 function Now({ name, progress }) {
   const now = useClock(500);
-  const source = useResource(connectorPath(name, "/source"), { connector: name, kinds: ["LifeChanged"], everySeconds: 5 });
   return html`<${Shown} of=${progress} what="Progress">${(data) => html`
     <section class="card hero"><div class="body stack">
       <${Sentence} progress=${data} now=${now} />
-      <${Distance} progress=${data} source=${source.data} />
-      ${source.error && html`<p class="small soft">The source cannot be asked now: ${source.error.message}</p>`}
+      <${Distance} progress=${data} source=${null} />
     </div></section>
-    <${Notices} name=${name} progress=${data} source=${source.data} />
+    <${Notices} name=${name} progress=${data} source=${null} />
     ${data.copying?.length ? html`<${CopyingNow} name=${name} copying=${data.copying} />` : null}
     <${Figures} name=${name} />
-    <div class="cols"><${Facts} progress=${data} /><${Feed} name=${name} /></div>`}<//>`;
+    <${Facts} progress=${data} />`}<//>`;
 }
 
 /** Everything that needs a person, what is worst first. */
@@ -111,15 +106,4 @@ function Facts({ progress }) {
     <dt>Log on disk</dt><dd>${disk ? `${bytes(disk.log_bytes)}, ${bytes(disk.free_bytes)} free` : "not known"}</dd>
     <dt>Spark</dt><dd>${work?.spark_jobs ? `${count(work.spark_jobs)} jobs, ${count(work.spark_tasks)} tasks in this run` : "not needed in this run"}</dd>
   </dl></div></section>`;
-}
-
-const FEED_KINDS = ["LifeChanged", "StateChanged", "TroubleChanged", "TableChanged", "CopyNotified"];
-
-function Feed({ name }) {
-  const feed = useResource(connectorPath(name, "/feed?limit=30"), { connector: name, kinds: FEED_KINDS, everySeconds: 30 });
-  return html`<section class="card"><header><h2>What happened</h2></header>
-    <${Shown} of=${feed} what="What happened">${({ entries }) => (entries.length
-      ? html`<ol class="feed">${entries.map((each) => html`<li><span class="faint nowrap">${time(each.time)}</span><${State} of=${each.kind} word=${each.kind} quiet />
-          <span class="break">${each.table && html`<code>${each.table}</code> `}${each.text}${each.who && html` <span class="soft">by ${each.who}</span>`}</span></li>`)}</ol>`
-      : html`<${Empty} title="Nothing yet" />`)}<//></section>`;
 }

@@ -144,7 +144,7 @@ const FIRST = `{"name": "shop", "config": {"connector.class": "io.debezium.conne
 /** No connector yet: the ways to the first one. */
 function FirstSteps() {
   const curl = `curl -X POST ${location.origin}/connectors -H 'content-type: application/json' \\\n  -d '${FIRST}'`;
-  const sql = "CREATE SOURCE shop FROM POSTGRES (HOST '127.0.0.1', USER 'postgres', DATABASE 'shop');";
+  const sql = "CREATE SOURCE shop FROM POSTGRES\n  HOST '127.0.0.1'\n  DATABASE 'shop'\n  USER 'postgres';";
   return html`<div class="card"><${Empty} title="No connector yet">
       <p>A connector copies one database into one lake and keeps the copy exact. What the database needs, <code>tailrace doctor</code> says.</p><//></div>
     <div class="cols">

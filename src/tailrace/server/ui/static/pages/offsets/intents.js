@@ -16,7 +16,6 @@ export function Intents({ name, draft, positions }) {
     <h3>Go to …</h3>
     <div class="intents">${places.map(([key, label, about]) => html`<button type="button" class="intent" onClick=${() => draft.moveTo(positions[key])}>
       <span class="strong">${label}</span> <code>${positions[key]}</code><span class="small soft">${about}</span></button>`)}</div>
-    <div class="cols"><${ByCount} name=${name} draft=${draft} /><${ByTime} name=${name} draft=${draft} /></div>
     <${ByHand} draft=${draft} positions=${positions} />
   </div>`;
 }

@@ -33,7 +33,6 @@ export function Offsets({ name, progress }) {
 }
 
 function Editor({ name, entries, progress, history, again }) {
-  const source = useResource(connectorPath(name, "/source"), { connector: name, kinds: LIFE, everySeconds: 10 });
   const schema = useResource(connectorPath(name, "/offsets/schema"));
   const draft = useDraft(name, entries, progress.data?.state);
   const { server } = useKnown();
@@ -47,22 +46,16 @@ function Editor({ name, entries, progress, history, again }) {
   };
   return html`<section class="card hero"><div class="body stack">
       <p class="sentence">${sentence(entries)}</p>
-      <${Distance} progress=${progress.data} source=${source.data} mark=${mark} />
+      <${Distance} progress=${progress.data} source=${null} mark=${mark} />
     </div></section>
     <section class="card"><header><h2>Change the offset</h2>
         <div class="row"><span class="small soft">Reading and dry runs are safe at any time. A change is made while the connector is stopped.</span>
         <${CopyAs} request=${{ method: "GET", path: connectorPath(name, "/offsets") }} cli="tailrace offsets get LAKE" label="Copy reading as …" /></div></header>
-      <div class="body"><${Intents} name=${name} draft=${draft} positions=${{ ...positions, ...known(source.data) }} /></div>
+      <div class="body"><${Intents} name=${name} draft=${draft} positions=${positions} /></div>
       <div class="body"><${OffsetForm} draft=${draft} schema=${schema.data} /></div>
       <div class="body"><${Assessment} draft=${draft} /></div>
       <footer><${Applying} name=${name} draft=${draft} progress=${progress.data} server=${server} history=${history} finish=${finish} again=${again} applied=${applied} /></footer>
     </section>`;
-}
-
-/** Places of the source by the names that a dry run gives them. */
-function known(source) {
-  const { end, kept_from, log, cut } = source ?? {};
-  return Object.fromEntries(Object.entries({ source: end, kept: kept_from, log, lake: cut }).filter(([, at]) => at));
 }
 
 function sentence(entries) {
