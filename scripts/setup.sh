@@ -65,7 +65,7 @@ make_venv() {
 
 stamp=".venv/setup-stamp"
 log="${TMPDIR:-/tmp}/tailrace-setup-$(id -u).log"
-wanted="$(cat pyproject.toml requirements.lock scripts/setup.sh | cksum) $(pwd)"
+wanted="$(cat pyproject.toml requirements.lock scripts/setup.sh src/tailrace/server/ui/packages.json | cksum) $(pwd)"
 
 see_to_java
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
@@ -77,6 +77,8 @@ say "installing $(grep -c == requirements.lock) pinned packages (Spark alone is 
 say "installing tailrace from this folder"
 .venv/bin/pip install --quiet --no-deps --editable .
 see_to_chromium
+say "fetching the console's packages"
+.venv/bin/python scripts/ui_packages.py || fail "they could not be fetched" "see above"
 say "compiling what reads the rows of a copy"
 .venv/bin/python -m tailrace.source.postgres.rows.copy_text
 say "starting Spark twice, so that Delta's jar is here and later starts take half the time"

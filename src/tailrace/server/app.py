@@ -15,6 +15,7 @@ from tailrace.server.api.offsets import routes as offsets
 from tailrace.server.api.parts import ServerParts
 from tailrace.server.api.progress import routes as progress
 from tailrace.server.sessions import COOKIE
+from tailrace.server.ui import pages
 
 DESCRIPTION = """\
 Copies live databases into data lakes and keeps the copies exact. What Kafka Connect's REST API covers is in its shape:
@@ -39,6 +40,7 @@ def create_app(parts: ServerParts) -> FastAPI:
     explain_errors(app)
     for each in (root, health, session, connectors, progress, plugins, offsets, layouts, lake, signals, events, sql):
         app.include_router(each.router)
+    app.include_router(pages.router)
     described = app.openapi
     app.openapi = cache(lambda: _true(described()))  # type: ignore[method-assign]
     return app

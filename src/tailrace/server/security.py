@@ -83,8 +83,9 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and _place(origin) != headers.get("host", "").lower():
             return 403, "requests of other origins are not answered"
-        if headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
-            # A page may ask without saying its origin, as for a picture.
+        is_page = f"{path}/".startswith(f"{PAGES}/")
+        if not is_page and headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
+            # A page may ask without saying its origin, as for a picture. A link from elsewhere to a page is followed.
             return 403, "requests of other sites are not answered"
         if _is_open(path, method, headers.get("accept", "")) or self.may_ask(headers):
             return None

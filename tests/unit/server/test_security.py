@@ -102,6 +102,17 @@ def test_headers_that_make_no_sense_are_refused_and_nothing_breaks(value: str, t
     assert status(open_to_others, authorization=f"Basic {value}") == 401
 
 
+def test_the_consoles_files_need_no_token_and_what_they_ask_does(token_file: Path) -> None:
+    open_to_others = Guard.make("0.0.0.0", token_file)
+    for path in ("/ui", "/ui/", "/ui/login", "/ui/static/app.js"):
+        assert status(open_to_others, path) == 200
+        # A link on another page leads here.
+        assert status(open_to_others, path, **{"sec-fetch-site": "cross-site"}) == 200
+    for path in ("/uix", "/connectors/ui/", "/", "/events"):
+        assert status(open_to_others, path) == 401
+        assert status(open_to_others, path, **{"sec-fetch-site": "cross-site"}) == 403
+
+
 @given(st.text(), st.text(), st.text())
 def test_no_header_breaks_the_guard(host: str, origin: str, authorization: str) -> None:
     for guard in (Guard(None, "127.0.0.1"), Guard(TOKEN, "0.0.0.0")):

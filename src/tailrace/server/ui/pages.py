@@ -1,0 +1,105 @@
+"""`/ui/`: the console's files, as they lie in this package. Every path that is none of them is the one page, which
+shows what its path says.
+
+The page loads nothing from elsewhere, runs only what comes from here, and is in no other page's frame; its header says so. The
+files hold no secret, so they need no token: what they show comes from the API, which does.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+
+FOLDER = Path(__file__).parent
+STATIC, PACKAGES = FOLDER / "static", FOLDER / "packages"
+IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".LICENSE": "text/plain; charset=utf-8",
+}
+POLICY = (
+    "default-src 'none'; script-src 'self' '{hash}'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+INCOMPLETE = """<!doctype html>
+<html lang="en">
+<title>Tailrace</title>
+<h1>The console is not complete</h1>
+<p>This server runs, and its API answers. The console needs {missing}, which are fetched when Tailrace is set up.</p>
+<p>In a checkout: <code>make setup</code>, or <code>python scripts/ui_packages.py</code>. Then load this page again.</p>
+</html>
+"""
+
+router = APIRouter()
+
+
+@dataclass(frozen=True)
+class Console:
+    """The files of one console."""
+
+    static: Path = STATIC
+    packages: Path = PACKAGES
+    wanted: Path = FOLDER / "packages.json"
+
+    def answer(self, path: str, known_tag: str | None) -> Response:
+        """What a path below `/ui/` shows."""
+        folder, _, name = path.partition("/")
+        if folder in ("static", "packages"):
+            return self._file(self.static if folder == "static" else self.packages, name, known_tag)
+        missing = self._missing()
+        if missing:
+            return HTMLResponse(INCOMPLETE.format(missing=" and ".join(missing)), 503, self._headers())
+        return self._file(self.static, "index.html", known_tag)
+
+    def _file(self, folder: Path, name: str, known_tag: str | None) -> Response:
+        # Looked up among what is there, so that no path leads out of the folder.
+        found = {str(each.relative_to(folder)): each for each in folder.rglob("*") if each.suffix in KINDS}.get(name)
+        if found is None:
+            return Response("there is no such file", 404, self._headers(), "text/plain")
+        content = found.read_bytes()
+        headers = self._headers() | {"etag": f'"{hashlib.sha256(content).hexdigest()[:32]}"'}
+        if known_tag == headers["etag"]:
+            return Response(None, 304, headers)
+        return Response(content, 200, headers, KINDS[found.suffix])
+
+    def _headers(self) -> dict[str, str]:
+        return {
+            "content-security-policy": POLICY.format(hash=self._import_map_hash()),
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "no-referrer",
+            "cross-origin-opener-policy": "same-origin",
+            # Asked for again each time, answered 304: a server that is another version has its own pages at once.
+            "cache-control": "no-cache",
+        }
+
+    def _import_map_hash(self) -> str:
+        found = IMPORT_MAP.search((self.static / "index.html").read_bytes())
+        assert found is not None
+        return f"sha256-{base64.b64encode(hashlib.sha256(found.group(1)).digest()).decode()}"
+
+    def _missing(self) -> list[str]:
+        """The packages that were not fetched."""
+        wanted = json.loads(self.wanted.read_text(encoding="utf-8"))
+        there = {each.name for each in self.packages.glob("*")}
+        return [each["name"] for each in wanted if not there.issuperset(each["files"].values())]
+
+
+CONSOLE = Console()
+
+
+@router.get("/ui", include_in_schema=False)
+@router.get("/ui/{path:path}", include_in_schema=False)
+def get_page(request: Request, path: str = "") -> Response:
+    """The console."""
+    return CONSOLE.answer(path, request.headers.get("if-none-match"))

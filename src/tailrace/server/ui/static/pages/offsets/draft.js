@@ -1,0 +1,104 @@
+/**
+ * A change of the offsets that is being thought about: its fields, its JSON and what the server says of it.
+ *
+ * The offset moves while the connector runs. A draft holds only what was changed; all else is as the newest answer has it.
+ */
+import { ask, connectorPath } from "../../api.js";
+import { useCallback, useEffect, useMemo, useRef, useState } from "../../html.js";
+import { lsn } from "../../format.js";
+
+const PAUSE_MS = 400;
+/** The fields that say where a source is read from; an edit moves them together. */
+export const PLACES = ["lsn", "lsn_proc", "lsn_commit"];
+
+/**
+ * @typedef {{entries: any[], body: any, isChanged: boolean, text: string, textFault: string | null, assessment: any,
+ *   error: any, isAsking: boolean, faults: Record<string, string[]>, set: (field: string, value: any) => void,
+ *   remove: (field: string) => void, setText: (text: string) => void, moveTo: (position: string) => void,
+ *   forget: () => void, look: () => Promise<any>}} Draft
+ */
+
+/** @param {string} name @param {any[]} entries The newest offsets. @param {string | undefined} state @returns {Draft} */
+export function useDraft(name, entries, state) {
+  const [changes, setChanges] = useState(/** @type {Record<string, any>} */ ({}));
+  const [typed, setTyped] = useState(/** @type {string | null} */ (null));
+  const [answer, setAnswer] = useState(/** @type {any} */ ({ assessment: null, error: null, isAsking: false, of: "" }));
+  const [parsed, textFault] = useMemo(() => (typed === null ? [null, null] : read(typed)), [typed]);
+  const body = useMemo(() => parsed ?? { offsets: changed(entries, changes) }, [parsed, entries, changes]);
+  const isChanged = typed !== null || Object.keys(changes).length > 0;
+  const text = typed ?? JSON.stringify(body, null, 2);
+  const sent = JSON.stringify(body);
+  const latest = useRef(sent);
+  latest.current = sent;
+  const look = useCallback(async () => {
+    const of = latest.current;
+    try {
+      const { data } = await ask({ method: "PATCH", path: connectorPath(name, "/offsets?dry_run=true"), body: JSON.parse(of) });
+      if (latest.current === of) setAnswer({ assessment: data, error: null, isAsking: false, of });
+      return data;
+    } catch (error) {
+      if (latest.current === of) setAnswer({ assessment: null, error, isAsking: false, of });
+      throw error;
+    }
+  }, [name]);
+  // While the connector runs, its offset moves every second; what is asked is what the person changed.
+  const question = isChanged ? JSON.stringify([changes, typed, state]) : "";
+  useEffect(() => {
+    if (!question || textFault) return setAnswer({ assessment: null, error: null, isAsking: false, of: "" });
+    setAnswer((before) => ({ ...before, isAsking: true }));
+    const timer = setTimeout(() => look().catch(() => {}), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [question, textFault]);
+  return {
+    entries, body, isChanged, text, textFault, ...answer, look,
+    faults: faultsOf(answer),
+    set: (field, value) => begin(typed, setTyped, () => setChanges({ ...changes, [field]: value })),
+    remove: (field) => begin(typed, setTyped, () => setChanges({ ...changes, [field]: undefined })),
+    setText: setTyped,
+    moveTo: (position) => {
+      const at = lsn(position);
+      const there = PLACES.filter((field) => field in (entries[0].offset ?? {}));
+      setTyped(null);
+      if (at !== null) setChanges(Object.fromEntries((there.length ? there : ["lsn"]).map((field) => [field, at])));
+    },
+    forget: () => {
+      setChanges({});
+      setTyped(null);
+    },
+  };
+}
+
+/** The form takes over from the text only once the text was thrown away: they never show two different drafts. */
+function begin(typed, setTyped, change) {
+  if (typed !== null) setTyped(null);
+  change();
+}
+
+function changed(entries, changes) {
+  const [first, ...others] = entries;
+  const offset = { ...first.offset };
+  for (const [field, value] of Object.entries(changes)) {
+    if (value === undefined) delete offset[field];
+    else offset[field] = value;
+  }
+  return [{ ...first, offset }, ...others];
+}
+
+/** @returns {[any, string | null]} */
+function read(text) {
+  try {
+    const found = JSON.parse(text);
+    return typeof found === "object" && found !== null ? [found, null] : [null, "It has to be an object with offsets."];
+  } catch (error) {
+    return [null, `This is not JSON: ${/** @type {Error} */ (error).message}`];
+  }
+}
+
+/** Faults by field, of a dry run or of an error. @returns {Record<string, string[]>} */
+function faultsOf({ assessment, error }) {
+  /** @type {Record<string, string[]>} */
+  const found = {};
+  for (const each of assessment?.faults ?? []) (found[each.field.split(".").at(-1)] ??= []).push(each.message);
+  if (error && error.status === 400) (found.offset ??= []).push(error.message);
+  return found;
+}
