@@ -1,8 +1,8 @@
 """`/ui/`: the console's files, as they lie in this package. Every path that is none of them is the one page, which
 shows what its path says.
 
-The page loads nothing from elsewhere, runs only what comes from here, and is in no other page's frame; its header says so. The
-files hold no secret, so they need no token: what they show comes from the API, which does.
+The page loads nothing from elsewhere, runs only what comes from here, and no other page may frame it; its header says
+so. The files hold no secret, so they need no token: what they show comes from the API, which does.
 """
 
 from __future__ import annotations
