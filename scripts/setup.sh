@@ -48,7 +48,7 @@ see_to_java() {
 see_to_chromium() {
     [ -n "${TAILRACE_CHROMIUM:-}" ] || command -v chromium >/dev/null && return 0
     can_apt && (apt_install "a browser for the tests" chromium) && return 0
-    say "no Chromium: the tests in tests/browser will be skipped"
+    say "no Chromium: the tests in tests/browser cannot run, and fail"
     printf '  hint: %s\n' "apt-get install chromium, or name one: TAILRACE_CHROMIUM=/path/to/chromium"
 }
 

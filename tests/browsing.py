@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, Request, Route
 
 CHROMIUM = "TAILRACE_CHROMIUM"
@@ -92,3 +93,24 @@ def visiting(browser: Browser, address: str, width: int = WIDE, theme: Theme = "
     finally:
         context.close()
     assert not visit.faults, f"pages misbehaved: {visit.faults}"
+
+
+def assert_accessible(page: Page) -> None:
+    """axe finds nothing wrong with what is shown now."""
+    found = Axe().run(page).response["violations"]
+    told = [(each["id"], [node["html"][:160] for node in each["nodes"]]) for each in found]
+    assert not told, f"{page.url}: {told}"
+
+
+def assert_fits(page: Page) -> None:
+    """The page is not wider than its window: nothing has to be scrolled sideways."""
+    widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert widths[0] <= widths[1], f"{page.url} is {widths[0]} wide in a window of {widths[1]}: {_widest(page)}"
+
+
+def _widest(page: Page) -> Any:
+    """What reaches beyond the window."""
+    return page.evaluate(
+        "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)"
+        ".slice(0, 5).map((e) => e.outerHTML.slice(0, 120))"
+    )

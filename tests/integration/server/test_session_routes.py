@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import httpx
 import pytest
@@ -84,6 +85,7 @@ def test_the_root_tells_clients_of_kafka_connect_whose_api_this_is(server: Serve
     # From then on clients stop connectors, edit offsets and ask for properties of plugins.
     assert (int(major), int(minor)) >= (3, 6)
     assert told["commit"].startswith("tailrace-")
+    assert server.ask("GET", "/tailrace") == {"version": version("tailrace"), "refusals": {}}
     page = server.http.get("/", headers={"accept": "text/html,*/*;q=0.8"})
     assert (page.status_code, page.headers["location"]) == (303, "/ui/")
     assert httpx.get(server.address, headers={"accept": "text/html"}).status_code == 303

@@ -1,4 +1,4 @@
-"""Kafka Connect's `/` and `/admin/loggers`."""
+"""What this server is: `/tailrace`, and Kafka Connect's `/` and `/admin/loggers`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
 from tailrace.server.api.models import ServerInfo
+from tailrace.server.api.parts import GetParts
 from tailrace.server.errors import NotFoundError, RequestError
 from tailrace.server.security import PAGES, prefers_html
 
@@ -25,6 +26,15 @@ SHOWN = {10: "DEBUG", 20: "INFO", 30: "WARN", 40: "ERROR", 50: "FATAL", 60: "OFF
 router = APIRouter()
 _modified_ms: dict[str, int] = {}
 """When a logger's level was last changed; by name, as levels are: for the whole process."""
+
+
+class OurServer(BaseModel):
+    """What this server is, and what it cannot do."""
+
+    version: str = Field(description="Of Tailrace.")
+    refusals: dict[str, str] = Field(
+        description="Actions that cannot be done here at all, each with the rule: `pause`, `create` and so on."
+    )
 
 
 class NewLevel(BaseModel):
@@ -51,6 +61,12 @@ async def get_root(request: Request) -> ServerInfo | RedirectResponse:
     if prefers_html(request.headers.get("accept", "")):
         return RedirectResponse(f"{PAGES}/", 303, {"vary": "accept"})
     return ServerInfo(version=CONNECT_VERSION, commit=f"tailrace-{version('tailrace')}", kafka_cluster_id="tailrace")
+
+
+@router.get("/tailrace", tags=["server"])
+async def get_server(parts: GetParts) -> OurServer:
+    """What this server is, and what cannot be done here: so that a button says why before it is pressed."""
+    return OurServer(version=version("tailrace"), refusals=dict(parts.refusals))
 
 
 @router.get("/admin/loggers", tags=["server"])

@@ -20,10 +20,10 @@ export function Frame({ route, children }) {
   const lost = useLost();
   useEffect(() => document.documentElement.classList.toggle("lost", !!lost), [!!lost]);
   return html`<a class="skip" href="#main">To the page</a>
-    <div class="top">
+    <header class="top">
       <a class="brand" href="/ui/"><img src="/ui/static/icon.svg" alt="" />Tailrace</a>
       <button type="button" class="button small" aria-expanded=${String(isOpen)} aria-controls="side" onClick=${() => open(!isOpen)}>Menu</button>
-    </div>
+    </header>
     <div class="frame">
       <${Side} route=${route} isOpen=${isOpen} />
       <div>${lost && html`<${LostBanner} since=${lost} />`}<main id="main">${children}</main></div>
@@ -50,8 +50,8 @@ function Side({ route, isOpen }) {
   const entries = Object.entries(connectors.data ?? {});
   const sorted = entries.sort((a, b) => trouble(a[1].progress) - trouble(b[1].progress) || (a[0] < b[0] ? -1 : 1));
   return html`<div class="side ${isOpen ? "open" : ""}" id="side">
-    <a class="brand" href="/ui/"><img src="/ui/static/icon.svg" alt="" />Tailrace</a>
     <nav aria-label="Pages">
+      <a class="brand" href="/ui/"><img src="/ui/static/icon.svg" alt="" />Tailrace</a>
       <ul>${PLACES.map(([path, name]) => html`<li><a href=${path} aria-current=${route.path === path || (path === "/ui/" && route.page === "overview") ? "page" : undefined}>${name}</a></li>`)}</ul>
       <div>
         <h2><span>Connectors</span><span>${entries.length || ""}</span></h2>
@@ -72,11 +72,11 @@ function Entry({ name, progress, isHere }) {
 
 function Foot({ server }) {
   const [isAsking, ask] = useState(false);
-  return html`<div class="foot small faint">
+  return html`<footer class="foot small faint">
     <button type="button" class="linklike" onClick=${() => ask(true)}>${userName() ? `Acting as ${userName()}` : "Say who you are"}</button>
     <span>${server ? `Tailrace ${server.version}` : ""}</span>
     ${isAsking && html`<${WhoDialog} close=${() => ask(false)} />`}
-  </div>`;
+  </footer>`;
 }
 
 /** Asks once for the name that histories show. @param {{close: () => void}} props */
