@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from tailrace.server.serving import _bound
+from tailrace.server.answering import bound_to
 
 
 def test_an_answer_in_two_parts_is_sent_without_waiting_for_the_first_to_be_confirmed() -> None:
@@ -17,7 +17,7 @@ def test_an_answer_in_two_parts_is_sent_without_waiting_for_the_first_to_be_conf
             found.set_result(not accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
             writer.close()
 
-        with _bound("127.0.0.1", 0) as bound:
+        with bound_to("127.0.0.1", 0) as bound:
             async with await asyncio.start_server(connected, sock=bound):
                 _, writer = await asyncio.open_connection(*bound.getsockname())
                 writer.close()

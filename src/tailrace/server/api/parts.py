@@ -46,11 +46,23 @@ class ServerParts:
     """What cannot be done here at all, by action, each with the rule: for buttons, before they are pressed."""
 
     @classmethod
-    def of(cls, supervisor: ConnectorHost, worker_id: str, guard: Guard) -> ServerParts:
+    def of(
+        cls, supervisor: ConnectorHost, worker_id: str, guard: Guard, refusals: Mapping[str, str] | None = None
+    ) -> ServerParts:
         """Of a server whose supervisor has not begun yet: nothing that it tells is missed."""
         board, numbers = Board(supervisor.hub), LakeNumbers()
-        metrics = Metrics(supervisor, board, numbers)
-        return cls(supervisor, worker_id, Queries(), board, metrics, numbers, FigureRings(board), guard, FailedLogins())
+        return cls(
+            supervisor,
+            worker_id,
+            Queries(),
+            board,
+            Metrics(supervisor, board, numbers),
+            numbers,
+            FigureRings(board),
+            guard,
+            FailedLogins(),
+            refusals=refusals or {},
+        )
 
 
 # FastAPI has a thread call what is not `async`, and that costs more than these do.
