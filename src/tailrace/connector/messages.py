@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -35,12 +36,12 @@ _PLAIN = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskN
 
 
 class JsonLines(logging.Formatter):
-    """One object a message: time, level, logger, message, and whatever structure it carries. Errors quote values of
-    rows, `'…'`, for the person whose rows they are; files that others read have none of them."""
+    """One object a message: time in UTC, level, logger, message, and whatever structure it carries. Errors quote values
+    of rows, `'…'`, for the person whose rows they are; files that others read have none of them."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}",
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),

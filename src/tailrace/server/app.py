@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from tailrace.server.api import connectors, events, health, lake, plugins, root, session, signals, sql
 from tailrace.server.api.errors import RESPONSES, explain_errors
+from tailrace.server.api.messages import routes as messages
 from tailrace.server.api.offsets import layouts
 from tailrace.server.api.offsets import routes as offsets
 from tailrace.server.api.parts import ServerParts
@@ -21,6 +22,22 @@ DESCRIPTION = """\
 Copies live databases into data lakes and keeps the copies exact. What Kafka Connect's REST API covers is in its shape:
 the same paths, status codes and bodies. The rest is ours.
 """
+AREAS = (
+    root,
+    health,
+    session,
+    connectors,
+    progress,
+    plugins,
+    offsets,
+    layouts,
+    lake,
+    signals,
+    events,
+    messages,
+    sql,
+)
+"""Every module with routes. Those that are first are asked first."""
 
 
 def create_app(parts: ServerParts) -> FastAPI:
@@ -38,7 +55,7 @@ def create_app(parts: ServerParts) -> FastAPI:
     )
     app.state.parts = parts
     explain_errors(app)
-    for each in (root, health, session, connectors, progress, plugins, offsets, layouts, lake, signals, events, sql):
+    for each in AREAS:
         app.include_router(each.router)
     app.include_router(pages.router)
     described = app.openapi

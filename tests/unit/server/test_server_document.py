@@ -7,20 +7,16 @@ from pathlib import Path
 
 from fastapi.routing import APIRoute
 
-from tailrace.server.api import connectors, events, health, lake, plugins, root, session, signals, sql
-from tailrace.server.api.offsets import layouts
-from tailrace.server.api.offsets import routes as offsets
-from tailrace.server.api.progress import routes as progress
+from tailrace.server.app import AREAS
 from tailrace.server.metrics import COUNTERS, GAUGES
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "server.md").read_text(encoding="utf-8")
-ROUTERS = (connectors, events, health, lake, layouts, offsets, plugins, progress, root, session, signals, sql)
 
 
 def test_every_route_is_documented_and_no_other() -> None:
     there = {
         f"{method} {route.path_format}"
-        for module in ROUTERS
+        for module in AREAS
         for route in module.router.routes
         if isinstance(route, APIRoute)
         for method in route.methods

@@ -10,6 +10,7 @@ from tailrace.configuration.reading import Configuration
 from tailrace.lake.home import LakeHome
 from tailrace.server.supervisor.hub import Hub
 from tailrace.server.supervisor.lifecycle import Target
+from tailrace.server.supervisor.own_parts import OwnParts
 from tailrace.server.supervisor.store import StoredConfig
 from tailrace.server.supervisor.supervisor import ConnectorView
 
@@ -20,6 +21,10 @@ class ConnectorHost(Protocol):
     @property
     def hub(self) -> Hub:
         """What connectors tell."""
+
+    @property
+    def own(self) -> OwnParts:
+        """What there is besides connectors."""
 
     def names(self) -> list[str]: ...
 

@@ -133,6 +133,12 @@ class Store:
         event.listen(engine, "connect", _durable_sqlite)
         return cls(engine)
 
+    @property
+    def address(self) -> str:
+        """Where it is, without a user or a password."""
+        url = self._engine.url
+        return url.database or "" if url.get_backend_name() == "sqlite" else f"{url.host}/{url.database}"
+
     def lock(self) -> None:
         """Keep other servers from working with this state until it is closed; a conflict if one does."""
         with _explained(self._engine):

@@ -30,6 +30,7 @@ from tailrace.server.supervisor.home import ServerHome, require_name
 from tailrace.server.supervisor.hosted import Hosted, Hosting, shown_state
 from tailrace.server.supervisor.hub import Hub
 from tailrace.server.supervisor.lifecycle import Life, Phase, Removed, RestartAsked, Target
+from tailrace.server.supervisor.own_parts import OwnParts
 from tailrace.server.supervisor.store import Store, StoredConfig, StoredConnector
 from tailrace.settings import LOCAL_SPARK, ConnectorSettings, SparkSettings
 from tailrace.source.kinds import source_of
@@ -80,19 +81,18 @@ class Supervisor:
         self.home = home
         self.hub = Hub()
         self._store = store
-        rules = ServerRules(spark, [home.path, *([signal_folder] if signal_folder else [])])
-        self._admission = Admission(home, rules)
+        folders = [home.path, *([signal_folder] if signal_folder else [])]
+        self._admission = Admission(home, ServerRules(spark, folders))
         self._spark, self._engine = spark, engine
-        lake_format = format_named(ConnectorSettings.format)
-        start = partial(
-            session, lake_format, home.spark_log, brief=False, settings=spark, lake=home.path, scratch=home.scratch
-        )
+        places = {"log_path": home.spark_log, "lake": home.path, "scratch": home.scratch}
+        start = partial(session, format_named(ConnectorSettings.format), brief=False, settings=spark, **places)
         self.session = LazySession(start, master=spark.master)
         """One for all connectors, started when the first of them needs it."""
         self._editing = threading.RLock()
         self._hosted: dict[str, Hosted] = {}
         self._removing: set[str] = set()
         self._asking = threading.BoundedSemaphore(ASKING_MAX)
+        self.own = OwnParts(home.messages, self.session, home.path, store.address)
 
     def begin(self) -> None:
         """Bring every stored connector to its target."""
