@@ -11,7 +11,6 @@ import typer
 
 from tailrace.cli.app import App, Commands
 from tailrace.cli.completion import lake_tables
-from tailrace.cli.console import PlainConsole
 from tailrace.cli.environment import PREFIX
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.given import Given
@@ -19,7 +18,7 @@ from tailrace.cli.lake import offsets as offset_commands
 from tailrace.cli.lake import signals as signal_commands
 from tailrace.cli.lake import tables as table_commands
 from tailrace.cli.log import commands as log_commands
-from tailrace.cli.options import Dsn, EngineName, Lake
+from tailrace.cli.options import AsJson, AsLines, Dsn, EngineName, Lake
 from tailrace.cli.phrases import phrased
 from tailrace.cli.server import serve as serve_commands
 from tailrace.cli.server import sql as sql_commands
@@ -69,6 +68,7 @@ def sync(
     dsn: Dsn,
     lake: Lake,
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
+    as_json: AsLines = False,
     *,
     given: Given,
 ) -> None:
@@ -78,7 +78,7 @@ def sync(
     {left} until the next run or `tailrace drop`. Exit code 1 with a table in error.
     """
     with shown_errors(NOTHING_YET):
-        run_connector(given.configuration(dsn, lake), once=once)
+        run_connector(given.configuration(dsn, lake), once=once, as_json=as_json)
 
 
 @app.command()
@@ -162,6 +162,7 @@ def verify(
 def maintain(
     lake: Lake,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be deleted.")] = False,
+    as_json: AsJson = False,
     *,
     given: Given,
 ) -> None:
@@ -179,9 +180,9 @@ def maintain(
         tailrace maintain ./lake --retain 1d --retain-all 10min
     """
     with shown_errors():
-        from tailrace.cli.lake.maintain import run_maintain
+        from tailrace.cli.lake.maintain import MaintainCommand, run_maintain
         from tailrace.lake.retention import Retention
 
         settings = given.settings(lake)
         retention = Retention(settings.retain_seconds, settings.retain_all_seconds)
-        run_maintain(lake, retention, PlainConsole(), dry_run=dry_run, spark=settings.spark)
+        run_maintain(lake, MaintainCommand(retention, dry_run, as_json, settings.spark))

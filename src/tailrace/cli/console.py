@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
+import typer
 from rich.console import Console, RenderableType
 
 WIDE = 1 << 20
@@ -42,6 +44,11 @@ def print_wide(console: Console, table: RenderableType) -> None:
     wide.print(table, width=wide.measure(table).maximum)
     for line in text.getvalue().splitlines():
         console.print(line.rstrip(), soft_wrap=True, markup=False, highlight=False)
+
+
+def print_json(value: Any, *, is_line: bool = False) -> None:
+    """One JSON value, for programs: over several lines where a person may read it too, or one line of many."""
+    typer.echo(json.dumps(value, indent=None if is_line else 2, ensure_ascii=False, default=str))
 
 
 def fitting(widths: Sequence[int], room: int) -> int:

@@ -14,6 +14,9 @@ Dsn = Annotated[str, typer.Argument(metavar="DSN", help=phrased("The database: {
 Lake = Annotated[LakeAddress, typer.Argument(metavar="LAKE", help="The lake's folder.")]
 """Given as a text, and parsed before the command runs (`cli.given`)."""
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead, for programs.")]
+AsLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line instead, for programs.")]
+
 
 class EngineName(StrEnum):
     """Who answers a query."""

@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from rich.console import Console
 from tests.doors.damage import zero
 from tests.doors.script import Delete, Insert, Script, Update
 from tests.doors.scripted import ScriptedSource
@@ -23,7 +21,7 @@ from tests.journey import run
 from tests.running import running, sync_once
 
 import tailrace
-from tailrace.cli.lake.maintain import run_maintain
+from tailrace.cli.lake.maintain import MaintainCommand, run_maintain
 from tailrace.errors import DefiniteError
 from tailrace.lake.home import LakeHome
 from tailrace.lake.retention import Retention
@@ -112,7 +110,7 @@ THIN = ("--retain", "1h", "--retain-all", "0.1s")
 
 def forget_everything(lake: Path) -> None:
     """Keep only the newest cut; then nothing may be there that neither it nor the newest version needs."""
-    run_maintain(lake, Retention(0, 0), Console(file=StringIO()), dry_run=False)
+    run_maintain(lake, MaintainCommand(Retention(0, 0)))
     (cut,) = LakeHome(lake).cuts.all()
     table = lake / "shop" / "orders"
     named = set()

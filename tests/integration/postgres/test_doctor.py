@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 from demo.embedded import EmbeddedPostgres
 from rich.console import Console
 from tests.postgres import wait_until
+from typer.testing import CliRunner
 
+from tailrace.cli.commands import app
 from tailrace.cli.sync.doctor import render
 from tailrace.source.door.tables import Check
 from tailrace.source.postgres.doctor.doctor import Named, examine
@@ -296,3 +299,13 @@ def test_a_server_that_cannot_stream_fails_in_one_line_each() -> None:
         text = output.getvalue()
         assert "✗  wal_level" in text
         assert f"3 of {len(checks)} checks failed" in text
+
+
+def test_checks_are_values_for_programs(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table keyless (n int)")
+    result = CliRunner().invoke(app, ["doctor", dsn, "--tables", "keyless", "--json"])
+    found = json.loads(result.stdout)
+    assert found["ready"] is (result.exit_code == 0)
+    lacking = next(each for each in found["checks"] if each["fix"] and "keyless" in each["fix"])
+    assert lacking["ok"] is not True
+    assert "replica identity" in lacking["fix"]

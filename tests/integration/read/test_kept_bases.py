@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
 from tests.doors.script import Insert, Script, Update
 from tests.doors.scripted import ScriptedSource
 from tests.engines import rows_in_both
 from tests.running import sync_once
 
-from tailrace.cli.lake.maintain import run_maintain
+from tailrace.cli.lake.maintain import MaintainCommand, run_maintain
 from tailrace.cli.lake.query import Format, QueryCommand, answer, follow_cuts
 from tailrace.lake.home import LakeHome
 from tailrace.lake.retention import Retention
@@ -39,7 +37,7 @@ class Shop:
 
     def sync(self) -> None:
         sync_once(ConnectorSettings(self.lake, once=True), ScriptedSource(str(self.script.path)), self._spark)
-        run_maintain(self.lake, Retention(0, 0), Console(file=StringIO()), dry_run=False)
+        run_maintain(self.lake, MaintainCommand(Retention(0, 0)))
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace.cli.app import App
-from tailrace.cli.console import PlainConsole, print_table
+from tailrace.cli.console import PlainConsole, print_json, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.given import Given
-from tailrace.cli.options import Lake
+from tailrace.cli.options import AsJson, AsLines, Lake
 from tailrace.errors import DefiniteError
 from tailrace.offsets.kinds import KINDS
 
@@ -43,7 +43,6 @@ SourceDsn = Annotated[str | None, typer.Option("--dsn", help="The database, to c
 Server = Annotated[str | None, typer.Option(help="The partition's name. Default: the imported one, or the database's.")]
 Version = Annotated[int | None, typer.Option(help="The edit that you have seen last: fails if there is another.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would follow.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -99,11 +98,13 @@ def set_(  # noqa: PLR0913, PLR0917  each is an option
             raise OffsetFaultsError(assessment.faults)
         if not dry_run:
             seen = assessment.version if version is None else version
-            _tell(editor.apply(lake, body, _who(), source, server, seen), as_json=as_json)
+            done = editor.apply(lake, body, _who(), source, server, seen)
+            if not as_json:
+                _tell(done, as_json=False)
 
 
 @app.command()
-def reset(lake: Lake, dry_run: DryRun = False, version: Version = None) -> None:
+def reset(lake: Lake, dry_run: DryRun = False, version: Version = None, as_json: AsJson = False) -> None:
     """Forget the position: the next sync copies every table again by windows. Nothing is skipped.
 
     tailrace offsets reset ./lake --dry-run
@@ -113,13 +114,13 @@ def reset(lake: Lake, dry_run: DryRun = False, version: Version = None) -> None:
 
         now = editor.read(lake)
         if dry_run:
-            _show(editor.assess_reset(lake), is_compared=True, as_json=False)
+            _show(editor.assess_reset(lake), is_compared=True, as_json=as_json)
             return
-        _tell(editor.reset(lake, _who(), version=now.version if version is None else version), as_json=False)
+        _tell(editor.reset(lake, _who(), version=now.version if version is None else version), as_json=as_json)
 
 
 @app.command()
-def history(lake: Lake, as_json: AsJson = False) -> None:
+def history(lake: Lake, as_json: AsLines = False) -> None:
     """Show every edit of a lake's offset: who made it, when, what it did, and what became of it.
 
     tailrace offsets history ./lake
@@ -130,13 +131,13 @@ def history(lake: Lake, as_json: AsJson = False) -> None:
         edits = editor.history(lake)
         if as_json:
             for edit in edits:
-                typer.echo(json.dumps(_fields(edit)))
+                print_json(_fields(edit), is_line=True)
             return
         print_table(PlainConsole(), _table(edits))
 
 
 @app.command()
-def undo(lake: Lake, dry_run: DryRun = False, version: Version = None) -> None:
+def undo(lake: Lake, dry_run: DryRun = False, version: Version = None, as_json: AsJson = False) -> None:
     """Take the last edit back, where that is still possible.
 
     One that waits is not made. One that a sync has taken up can be taken back until the log has moved.
@@ -148,19 +149,23 @@ def undo(lake: Lake, dry_run: DryRun = False, version: Version = None) -> None:
 
         if dry_run:
             planned = editor.planned_undo(lake, _who())
-            _print(f"edit {planned.undoes} would be taken back: {planned.says}")
+            if as_json:
+                print_json(_fields(planned))
+            else:
+                _print(f"edit {planned.undoes} would be taken back: {planned.says}")
             return
-        _tell(editor.undo(lake, _who(), version=version), as_json=False)
+        _tell(editor.undo(lake, _who(), version=version), as_json=as_json)
 
 
 @app.command("import")
-def import_(  # noqa: PLR0913  each is an option
+def import_(  # noqa: PLR0913, PLR0917  each is an option
     lake: Lake,
     content: Content,
     dsn: Annotated[str, typer.Option("--dsn", help="The database that the connector reads.")],
     connector: Annotated[str | None, typer.Option(help="The connector's name, where the file has several.")] = None,
     server: Annotated[str | None, typer.Option(help="Its topic.prefix, where the file has several.")] = None,
     dry_run: DryRun = False,
+    as_json: AsJson = False,
     *,
     given: Given,
 ) -> None:
@@ -184,9 +189,13 @@ def import_(  # noqa: PLR0913  each is an option
             configuration.dsn, **takeover.source_arguments(lake, configuration.kind, configuration.source_options)
         )
         planned = takeover.plan(lake, stored, source)
-        _show_takeover(planned)
-        if not dry_run:
-            _tell(takeover.take_over(lake, stored, source, _who()), as_json=False)
+        if not as_json:
+            _show_takeover(planned)
+        edit = None if dry_run else takeover.take_over(lake, stored, source, _who())
+        if as_json:
+            print_json(_takeover_fields(planned, edit))
+        elif edit is not None:
+            _tell(edit, as_json=False)
 
 
 @app.command()
@@ -194,6 +203,7 @@ def check(
     kind: Kind,
     content: Content,
     upgrade: Annotated[bool, typer.Option("--upgrade", help="Print them as the newest version writes them.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check offsets of a Debezium connector of any kind, and name every field that breaks a rule.
 
@@ -208,15 +218,16 @@ def check(
 
         entries = [Entry(each.partition, each.offset) for each in read_offsets(_bytes(content))]
         faults = validate_body(kind, emit_entries(entries))
-        for fault in faults:
-            typer.echo(str(fault))
+        if upgrade and not faults:
+            entries = [Entry(each.partition, upgraded(kind, each.offset or {})) for each in entries]
+        if as_json:
+            print_json({"valid": not faults, "faults": list(map(str, faults)), **emit_entries(entries)})
+        elif upgrade and not faults:
+            print_json(emit_entries(entries))
+        else:
+            typer.echo("\n".join(map(str, faults)) or f"{len(entries)} valid")
         if faults:
             raise typer.Exit(1)
-        if upgrade:
-            entries = [Entry(each.partition, upgraded(kind, each.offset or {})) for each in entries]
-            typer.echo(json.dumps(emit_entries(entries), indent=2))
-        else:
-            typer.echo(f"{len(entries)} valid")
 
 
 @app.command()
@@ -307,7 +318,7 @@ def _print(text: str) -> None:
 
 def _show(assessment: Assessment, *, is_compared: bool, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(assessment.to_json(), indent=2))
+        print_json(assessment.to_json())
         return
     if assessment.faults:
         return
@@ -334,10 +345,23 @@ def _show_takeover(planned: Takeover) -> None:
         _note(note)
 
 
+def _takeover_fields(planned: Takeover, edit: OffsetEdit | None) -> dict[str, Any]:
+    return {
+        "server": planned.server,
+        "begins": str(planned.begins),
+        "is_new": planned.is_new,
+        "copied_again": list(planned.copies),
+        "notes": list(planned.notes),
+        "edit": None if edit is None else _fields(edit),
+    }
+
+
 def _tell(edit: OffsetEdit, *, as_json: bool) -> None:
-    if not as_json:
-        waits = "waits for the next tailrace sync" if edit.state == "waiting" else "is done"
-        _print(f"edit {edit.version} ({edit.kind}) {waits}: {edit.says}")
+    if as_json:
+        print_json(_fields(edit))
+        return
+    waits = "waits for the next tailrace sync" if edit.state == "waiting" else "is done"
+    _print(f"edit {edit.version} ({edit.kind}) {waits}: {edit.says}")
 
 
 def _fields(edit: OffsetEdit) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -13,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace.cli.completion import lake_tables
-from tailrace.cli.console import PlainConsole, print_table
+from tailrace.cli.console import PlainConsole, print_json, print_table
 from tailrace.cli.errors import shown_errors
-from tailrace.cli.options import Lake
+from tailrace.cli.options import AsLines, Lake
 from tailrace.errors import DefiniteError
 
 if TYPE_CHECKING:
@@ -120,10 +119,7 @@ def _warn(home: LakeHome, patterns: list[str]) -> None:
         console.print(f"note: {pattern} matches no table of the lake at present", style="yellow")
 
 
-def signals(
-    lake: Lake,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-) -> None:
+def signals(lake: Lake, as_json: AsLines = False) -> None:
     """Show every signal of a lake that is kept, oldest first, and what became of it.
 
     Reads files only, whether or not a sync runs. Kept are all that have not ended, and the last thousand others. Of one
@@ -140,7 +136,7 @@ def signals(
         records = lake_signals(home)
         if as_json:
             for record in records:
-                typer.echo(json.dumps(_fields(record)))
+                print_json(_fields(record), is_line=True)
             return
         last = {each.signal: each for each in home.signals.notifications.all()}
         print_table(PlainConsole(), _table(records, last))

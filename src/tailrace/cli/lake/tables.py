@@ -11,9 +11,9 @@ from rich.text import Text
 
 from tailrace.cli.app import App, CommandGroup
 from tailrace.cli.completion import lake_tables
-from tailrace.cli.console import PlainConsole, print_table
+from tailrace.cli.console import PlainConsole, print_json, print_table
 from tailrace.cli.errors import shown_errors
-from tailrace.cli.options import Lake
+from tailrace.cli.options import AsJson, Lake
 from tailrace.errors import DefiniteError
 from tailrace.model.lake_address import LakeAddress
 from tailrace.model.table_state import TableState
@@ -21,6 +21,7 @@ from tailrace.model.table_state import TableState
 if TYPE_CHECKING:
     from tailrace.connector.status import LakeStatus, LakeTableStatus
     from tailrace.lake.home import LakeHome
+    from tailrace.model.table_state import TableRecord
 
 
 class ListByDefault(CommandGroup):
@@ -48,7 +49,7 @@ STYLES = {
 
 
 @app.command("list")
-def list_tables(lake: Lake) -> None:
+def list_tables(lake: Lake, as_json: AsJson = False) -> None:
     """Show each table's state, how many changes it is behind, why, and what helps.
 
     Exit code 1 when a table is in error.
@@ -60,13 +61,43 @@ def list_tables(lake: Lake) -> None:
         from tailrace.lake.home import LakeHome
 
         status = lake_status(LakeHome.find(lake))
-        console = PlainConsole()
-        print_table(console, _table(status.tables))
-        for each in status.tables:
-            _explain(console, each)
-        console.print(Text(f"\n{_connector(status)}", style="dim"), soft_wrap=True)
+        if as_json:
+            print_json(_fields(status))
+        else:
+            _print(status)
         if any(each.record.state is TableState.ERRORED for each in status.tables):
             raise typer.Exit(1)
+
+
+def _print(status: LakeStatus) -> None:
+    console = PlainConsole()
+    print_table(console, _table(status.tables))
+    for each in status.tables:
+        _explain(console, each)
+    console.print(Text(f"\n{_connector(status)}", style="dim"), soft_wrap=True)
+
+
+def _fields(status: LakeStatus) -> dict[str, Any]:
+    """With the names that the server gives them. `state` is null where the connector may be elsewhere."""
+    is_here = status.is_here
+    return {
+        "connector": {
+            "state": status.state if is_here else None,
+            "reason": status.reason if is_here else None,
+            "process": status.holder,
+        },
+        "tables": [
+            {
+                "table": str(each.table),
+                "state": each.record.state,
+                "changes_behind": each.changes_behind,
+                "reason": _reason(each.record),
+                "hint": each.record.hint,
+                "copies": each.record.copy,
+            }
+            for each in status.tables
+        ],
+    }
 
 
 def _connector(status: LakeStatus) -> str:
@@ -92,7 +123,7 @@ def _table(tables: list[LakeTableStatus]) -> Table:
 def _explain(console: Console, each: LakeTableStatus) -> None:
     """Why a table is not live, and what helps; of one that is, what a reader may not expect of it."""
     record = each.record
-    reason = record.reason or (record.text_key.reason if record.text_key is not None else None)
+    reason = _reason(record)
     if reason is None:
         return
     heading = Text.assemble("\n", (str(each.table), "bold"), " is ", (record.state, STYLES[record.state]))
@@ -100,6 +131,10 @@ def _explain(console: Console, each: LakeTableStatus) -> None:
     console.print(Text(f"  {reason}"), soft_wrap=True)
     if record.hint:
         console.print(Text.assemble(("  hint: ", "cyan"), record.hint), soft_wrap=True)
+
+
+def _reason(record: TableRecord) -> str | None:
+    return record.reason or (record.text_key.reason if record.text_key is not None else None)
 
 
 Pattern = Annotated[

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -18,9 +19,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from tailrace.cli.app import App
-from tailrace.cli.console import PlainConsole, print_table
+from tailrace.cli.console import PlainConsole, print_json, print_table
 from tailrace.cli.errors import shown_errors
+from tailrace.cli.log import fields
 from tailrace.cli.log.tables import counted, formatter, holder_table, record_table, segment_table, summary_table
+from tailrace.cli.options import AsJson, AsLines
 from tailrace.errors import DefiniteError
 from tailrace.log.reader import LogReader
 from tailrace.log.survey import (
@@ -68,7 +71,7 @@ LogPath = Annotated[Path, typer.Argument(metavar="PATH", help="The log's folder:
 
 
 @app.command()
-def ls(path: LogPath) -> None:
+def ls(path: LogPath, as_json: AsJson = False) -> None:
     """List the segments, the consumers and the pins.
 
     One line a segment, oldest first: how many records it holds, the last sequence number that was given to a
@@ -82,6 +85,9 @@ def ls(path: LogPath) -> None:
     """
     with _explained(path):
         reader = LogReader(path)
+        if as_json:
+            print_json({"segments": fields.of_segments(segments(reader)), **fields.of_holders(holders(reader))})
+            return
         console = _console()
         print_table(console, segment_table(segments(reader)))
         _print_holders(console, reader)
@@ -98,6 +104,7 @@ def show(
         int | None, typer.Option(parser=_number, metavar="N", help="Start at this record. Default: the last records.")
     ] = None,
     limit: Annotated[int, typer.Option(metavar="N", help="How many records at most.")] = 50,
+    as_json: AsLines = False,
 ) -> None:
     """Print records as they were logged, also those of unfinished transactions.
 
@@ -115,11 +122,15 @@ def show(
         if seq is not None and position is not None:
             raise DefiniteError("--seq and --position exclude each other", "leave one out")
         reader = LogReader(path)
-        chosen = list(islice(_wanted(reader, seq, position, limit), limit))
+        chosen = islice(_wanted(reader, seq, position, limit), limit)
+        names, written = table_names(reader), formatter(reader.identity)
+        if as_json:
+            for each, record in chosen:
+                print_json(fields.of_record(each, record, names, written), is_line=True)
+            return
         console = _console()
         payload_bytes_max = PAYLOAD_BYTES_ON_TERMINAL if console.is_terminal else PAYLOAD_BYTES_ELSEWHERE
-        written = formatter(reader.identity)
-        print_table(console, record_table(chosen, table_names(reader), written, payload_bytes_max))
+        print_table(console, record_table(list(chosen), names, written, payload_bytes_max))
 
 
 def _wanted(
@@ -136,7 +147,7 @@ def _wanted(
 
 
 @app.command()
-def verify(path: LogPath) -> None:
+def verify(path: LogPath, as_json: AsJson = False) -> None:
     """Check every checksum, and the index against the segments.
 
     Reads the whole log, as far as it was durable at the start, and prints a line for each problem that names the file.
@@ -149,6 +160,10 @@ def verify(path: LogPath) -> None:
     with _explained(path):
         console = _console()
         report = _verified(path)
+        if as_json:
+            hint = _remedy(path, report.problems) if report.problems else None
+            print_json({"sound": not report.problems, **asdict(report), "hint": hint})
+            raise typer.Exit(1 if report.problems else 0)
         for problem in report.problems:
             console.print(Text(problem, style="red"), soft_wrap=True)
         console.print(
@@ -177,7 +192,7 @@ def _remedy(path: Path, problems: list[str]) -> str:
 
 
 @app.command()
-def stats(path: LogPath) -> None:
+def stats(path: LogPath, as_json: AsJson = False) -> None:
     """Sum up the log: its source, its head, its size, its transactions, its consumers.
 
     The head is how far the log is durable: the newest sequence number, and the position of the next record. The source
@@ -190,8 +205,13 @@ def stats(path: LogPath) -> None:
     """
     with _explained(path):
         reader = LogReader(path)
-        console = _console()
         active, written = unfinished(path), formatter(reader.identity)
+        if as_json:
+            of_log = fields.of_log(reader, segments(reader), totals(reader), written)
+            begun = [{"xid": xid, "position": first} for xid, first in active.items()]
+            print_json({**of_log, "active": begun, **fields.of_holders(holders(reader))})
+            return
+        console = _console()
         print_table(console, summary_table(reader, segments(reader), totals(reader), active, written))
         _print_holders(console, reader)
 

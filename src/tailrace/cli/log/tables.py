@@ -84,12 +84,12 @@ def record_table(
         cells = [f"{position:,}", written(SourcePosition(_int(record["ordinal"]))), str(record["xid"])]
         cells += [str(record["sub_xid"])] if has_subs else []
         name = names.get(relation, str(relation)) if relation else ""
-        shown = _payload_text(kind, record["payload"], written, payload_bytes_max)
+        shown = payload_text(kind, record["payload"], written, payload_bytes_max)
         table.add_row(*cells, kind_name(kind), Text(name), shown)
     return table
 
 
-def _payload_text(kind: int, payload: object, written: Formatter, bytes_max: int) -> Text:
+def payload_text(kind: int, payload: object, written: Formatter, bytes_max: int) -> Text:
     """A payload in words: the log's own are read, the source's are shown as text where they are text."""
     if not isinstance(payload, bytes):
         return Text()

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from tailrace.cli.console import PlainConsole
+from tailrace.cli.console import PlainConsole, print_json
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.given import Given
-from tailrace.cli.options import Dsn
+from tailrace.cli.options import AsJson, Dsn
 from tailrace.source.door.tables import Check
 
 _MARKS = {True: ("✓  ", "green"), False: ("✗  ", "red"), None: ("!  ", "yellow")}
 
 
-def doctor(dsn: Dsn, *, given: Given) -> None:
+def doctor(dsn: Dsn, as_json: AsJson = False, *, given: Given) -> None:
     """Check whether a database can be copied, and print the SQL that fixes what cannot.
 
     Exit code 1 when something must be fixed first.
@@ -29,8 +30,12 @@ def doctor(dsn: Dsn, *, given: Given) -> None:
         settings = configuration.settings
         source = source_of(configuration.dsn, **configuration.source_options).watermarked(settings.watermarking)
         checks = source.examine(settings.tables, settings.exclude)
-        render(checks, PlainConsole())
-        if any(check.ok is False for check in checks):
+        is_ready = not any(check.ok is False for check in checks)
+        if as_json:
+            print_json({"ready": is_ready, "checks": [asdict(check) for check in checks]})
+        else:
+            render(checks, PlainConsole())
+        if not is_ready:
             raise typer.Exit(1)
 
 

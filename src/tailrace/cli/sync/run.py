@@ -13,18 +13,20 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace import ending
-from tailrace.cli.console import PlainConsole, print_table
+from tailrace.cli.console import PlainConsole, print_json, print_table
 from tailrace.cli.errors import shown_errors
+from tailrace.cli.options import AsLines
 from tailrace.errors import DefiniteError
 from tailrace.model.lake_address import LakeAddress
 
 if TYPE_CHECKING:
+    from tailrace.cli.sync.event_lines import EventLines
     from tailrace.cli.sync.progress import TerminalProgress
     from tailrace.configuration.reading import Configuration, PropertyCheck
     from tailrace.connector.connector import Connector
     from tailrace.connector.events import Event
 
-
+_VERDICT_STYLES = {"refused": "red", "ignored": "yellow", "accepted": "green"}
 NOTHING_YET = "interrupted: nothing was published by this run"
 
 
@@ -38,6 +40,7 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Read the configuration and print it; run nothing.")] = False,
     keys: Annotated[bool, typer.Option("--keys", help="Print every key that a file may have; run nothing.")] = False,
+    as_json: AsLines = False,
 ) -> None:
     """Run one connector as a file configures it, with Debezium's names for properties.
 
@@ -53,24 +56,25 @@ def run(
         from tailrace.configuration.reading import read
 
         if keys:
-            _print_keys()
+            _print_keys(as_json=as_json)
             return
         if file is None:
             raise DefiniteError("name a configuration file", "tailrace run --keys prints every key that it may have")
         properties = load(file)
         if check:
-            _print_checks(properties)
+            _print_checks(properties, as_json=as_json)
             read(properties)
             return
         configuration = read(properties)
         for warning in configuration.warnings:
             _warn(warning)
-        run_connector(configuration, once=once)
+        run_connector(configuration, once=once, as_json=as_json)
 
 
-def run_connector(configuration: Configuration, *, once: bool) -> None:
-    """To its end, shown on the terminal. Exit code 1, with the tables named, when one is in error; 130 when it was
-    interrupted before it had published what it was to publish."""
+def run_connector(configuration: Configuration, *, once: bool, as_json: bool = False) -> None:
+    """To its end, shown on the terminal or as JSON lines. Exit code 1, with the tables named, when one is in error;
+    130 when it was interrupted before it had published what it was to publish."""
+    from tailrace.cli.sync.event_lines import EventLines
     from tailrace.cli.sync.progress import TerminalProgress
     from tailrace.cli.sync.stopped import has_published, kept_text, stopped_text
     from tailrace.connector.connector import Connector
@@ -78,7 +82,7 @@ def run_connector(configuration: Configuration, *, once: bool) -> None:
 
     settings = replace(configuration.settings, once=once or configuration.settings.once)
     connector = Connector(settings, source_of(configuration.dsn, **configuration.source_options))
-    with TerminalProgress(PlainConsole()) as progress:
+    with EventLines() if as_json else TerminalProgress(PlainConsole()) as progress:
         shown = _Shown(connector, progress)
         connector.subscribe(shown.show)
         # The second Ctrl-C does not wait for the batch in hand.
@@ -100,7 +104,7 @@ def run_connector(configuration: Configuration, *, once: bool) -> None:
 class _Shown:
     """A run that a person watches, and may stop. Events come by the connector's threads."""
 
-    def __init__(self, connector: Connector, progress: TerminalProgress) -> None:
+    def __init__(self, connector: Connector, progress: TerminalProgress | EventLines) -> None:
         self._connector = connector
         self._progress = progress
         self._is_unread = False
@@ -135,27 +139,38 @@ def _exit_by_tables(connector: Connector, lake: LakeAddress) -> None:
         raise typer.Exit(1)
 
 
-def _print_checks(properties: dict[str, str]) -> None:
+def _print_checks(properties: dict[str, str], *, as_json: bool) -> None:
     """Every key that is given, as far as it may be shown."""
     from tailrace.configuration.reading import check
 
     given = [each for each in check(properties) if each.is_given]
+    if as_json:
+        for each in given:
+            errors, warnings = list(each.errors), list(each.warnings)
+            fields = {"key": each.name, "value": each.value, "verdict": _verdict(each)}
+            print_json(fields | {"errors": errors, "warnings": warnings}, is_line=True)
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("key", "value", "verdict"):
         table.add_column(column, overflow="fold")
     for each in given:
-        table.add_row(escape(each.name), escape(each.value or ""), _verdict(each))
+        verdict = _verdict(each)
+        table.add_row(escape(each.name), escape(each.value or ""), Text(verdict, style=_VERDICT_STYLES[verdict]))
     print_table(PlainConsole(), table)
     for each in given:
         for warning in each.warnings:
             _warn(f"{each.name}: {warning}")
 
 
-def _print_keys() -> None:
+def _print_keys(*, as_json: bool) -> None:
     """Every key with its verdict, its default and what it means."""
     from tailrace.configuration.properties import all_properties
 
     for each in all_properties():
+        if as_json:
+            fields = {"key": each.name, "verdict": each.verdict, "default": each.default, "meaning": each.meaning}
+            print_json(fields, is_line=True)
+            continue
         default = "" if each.default is None else f", default {each.default}"
         typer.echo(f"{each.name}  ({each.verdict}{default})\n    {each.meaning}")
 
@@ -163,8 +178,8 @@ def _print_keys() -> None:
 def _verdict(check: PropertyCheck) -> str:
     """Of the value that is given: one that asks for what happens anyway is fine, whatever its property."""
     if check.errors:
-        return "[red]refused[/red]"
-    return "[yellow]ignored[/yellow]" if check.warnings else "[green]accepted[/green]"
+        return "refused"
+    return "ignored" if check.warnings else "accepted"
 
 
 def _warn(warning: str) -> None:
