@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from tailrace.server.api import connectors, events, health, lake, plugins, root, session, signals, sql
 from tailrace.server.api.errors import RESPONSES, explain_errors
@@ -42,6 +43,17 @@ AREAS = (
 
 def create_app(parts: ServerParts) -> FastAPI:
     """The application of a server whose supervisor has begun."""
+    app = _application()
+    app.state.parts = parts
+    return app
+
+
+def openapi_document() -> dict[str, Any]:
+    """What every server answers at `/openapi.json`."""
+    return _application().openapi()
+
+
+def _application() -> FastAPI:
     app = FastAPI(
         title="Tailrace",
         version=version("tailrace"),
@@ -52,8 +64,8 @@ def create_app(parts: ServerParts) -> FastAPI:
         # The gate takes a slash at the end away: clients of Kafka Connect send one, and not all follow a redirect.
         redirect_slashes=False,
         redoc_url=None,
+        generate_unique_id_function=_operation_id,
     )
-    app.state.parts = parts
     explain_errors(app)
     for each in AREAS:
         app.include_router(each.router)
@@ -61,6 +73,12 @@ def create_app(parts: ServerParts) -> FastAPI:
     described = app.openapi
     app.openapi = cache(lambda: _true(described()))  # type: ignore[method-assign]
     return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    """What a generated client calls it: `pauseConnector`, as the function is called here."""
+    first, *others = route.name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def _true(document: dict[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def test_offsets_are_shown_edited_reset_and_taken_back(database: str, tmp_path: 
         assert_equal(database, lake, "public.t")
         server.create("new", config_for(database), initial_state="STOPPED")
         assert server.ask("GET", "/connectors/new/offsets") == {"offsets": []}
-        server.ask("PATCH", "/connectors/new/offsets", shown, 409)
+        server.ask("PATCH", "/connectors/new/offsets", shown, 400)
         server.ask("GET", "/connectors/none/offsets", status=404)
         assert server.ask("GET", "/connectors/shop/offsets/schema")["title"] == "offsets of postgres"
 

@@ -96,7 +96,7 @@ def delete_connector(
 
 
 @router.get("/connectors/{name}/config")
-def get_config(supervisor: GetSupervisor, name: Name, response: Response) -> dict[str, str]:
+def get_connector_config(supervisor: GetSupervisor, name: Name, response: Response) -> dict[str, str]:
     """A connector's configuration, its secrets left out."""
     view = supervisor.view(name)
     response.headers["etag"] = _etag(view)
@@ -104,7 +104,7 @@ def get_config(supervisor: GetSupervisor, name: Name, response: Response) -> dic
 
 
 @router.put("/connectors/{name}/config", responses={201: {"model": models.ConnectorInfo}})
-def put_config(
+def put_connector_config(
     supervisor: GetSupervisor, name: Name, config: Config, response: Response, if_match: IfMatch = None
 ) -> models.ConnectorInfo:
     """Make a connector, or give it another configuration, with which it begins again. A secret that is sent as it was
@@ -118,7 +118,7 @@ def put_config(
 
 
 @router.patch("/connectors/{name}/config")
-def patch_config(
+def patch_connector_config(
     supervisor: GetSupervisor, name: Name, changes: Config, response: Response, if_match: IfMatch = None
 ) -> models.ConnectorInfo:
     """Change some properties; one that is null is removed."""
@@ -130,7 +130,7 @@ def patch_config(
 
 
 @router.get("/connectors/{name}/status", response_model_exclude_none=True)
-async def get_status(parts: GetParts, name: Name) -> models.ConnectorStateInfo:
+async def get_connector_status(parts: GetParts, name: Name) -> models.ConnectorStateInfo:
     """The state of a connector and of its task."""
     return models.status_of(_status_view(parts.supervisor, name), parts.worker_id)
 
@@ -176,7 +176,7 @@ def restart_connector(
 
 
 @router.get("/connectors/{name}/tasks")
-def get_tasks(supervisor: GetSupervisor, name: Name) -> list[models.TaskInfo]:
+def list_tasks(supervisor: GetSupervisor, name: Name) -> list[models.TaskInfo]:
     """Its one task, unless it is stopped."""
     view = supervisor.view(name)
     return [models.TaskInfo(id=each, config=redacted(view.config)) for each in models.task_ids(view)]
@@ -205,7 +205,7 @@ def restart_task(supervisor: GetSupervisor, name: Name, task: int) -> None:
 
 
 @router.get("/connectors/{name}/topics")
-def get_topics(supervisor: GetSupervisor, name: Name) -> dict[str, dict[str, list[str]]]:
+def list_topics(supervisor: GetSupervisor, name: Name) -> dict[str, dict[str, list[str]]]:
     """The tables of its lake, in the place of topics."""
     lake = supervisor.lake_home(name)
     return {name: {"topics": sorted(map(str, lake.tables.load()))}}

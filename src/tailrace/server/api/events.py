@@ -72,7 +72,7 @@ class Subscription:
 
 
 @router.get("/events", response_class=StreamingResponse, responses=EVENT_STREAM)
-async def listen(
+async def listen_to_events(
     parts: GetParts,
     request: Request,
     connector: Annotated[list[str] | None, Query(description="Of these connectors only.")] = None,
@@ -84,7 +84,7 @@ async def listen(
 
 
 @router.get("/connectors/{name}/events", response_class=StreamingResponse, responses=EVENT_STREAM)
-async def listen_to_one(
+async def listen_to_connector_events(
     parts: GetParts, request: Request, name: Name, kinds: Kinds = None, last_event_id: LastEventId = None
 ) -> StreamingResponse:
     """States, notifications and progress of one connector."""

@@ -39,13 +39,13 @@ async def get_health() -> Health:
 
 
 @router.get("/health/live")
-async def get_live() -> Live:
+async def get_liveness() -> Live:
     """The server answers. Needs no token."""
     return Live()
 
 
 @router.get("/health/ready", responses={503: {"model": Ready, "description": "A connector does not get further."}})
-def get_ready(parts: GetParts) -> Ready:
+def get_readiness(parts: GetParts) -> Ready:
     """Ready means progressing: every connector that is to run has a run, and gets further when it has something to
     do."""
     board = parts.board

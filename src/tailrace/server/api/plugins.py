@@ -75,7 +75,7 @@ def get_plugin_config(plugin: Plugin) -> list[ConfigKey]:
 
 
 @router.put("/{plugin}/config/validate")
-def validate_config(
+def validate_plugin_config(
     plugin: Plugin, config: Annotated[dict[str, Any], Body(description="Properties, each a text.")]
 ) -> ConfigInfos:
     """What is wrong with a configuration, property by property. Nothing is stored."""

@@ -56,7 +56,7 @@ class Level(BaseModel):
     response_model=ServerInfo,
     responses={303: {"description": "To the pages, for a browser."}},
 )
-async def get_root(request: Request) -> ServerInfo | RedirectResponse:
+async def get_server_info(request: Request) -> ServerInfo | RedirectResponse:
     """Which version of Kafka Connect's API this is, and of Tailrace. A browser is sent to the pages."""
     if prefers_html(request.headers.get("accept", "")):
         return RedirectResponse(f"{PAGES}/", 303, {"vary": "accept"})
@@ -70,7 +70,7 @@ async def get_server(parts: GetParts) -> OurServer:
 
 
 @router.get("/admin/loggers", tags=["server"])
-def get_loggers() -> dict[str, Level]:
+def list_loggers() -> dict[str, Level]:
     """Every logger of ours, and what it says."""
     return {name: _level(name) for name in [ROOT, *sorted(_ours())]}
 
@@ -82,7 +82,7 @@ def get_logger(logger: Annotated[str, Path(description="A logger's name.")]) -> 
 
 
 @router.put("/admin/loggers/{logger}", tags=["server"], response_model=list[str], responses={204: {}})
-def set_logger(
+def set_logger_level(
     logger: Annotated[str, Path(description="A logger's name.")],
     level: NewLevel,
     scope: Annotated[str, Query(description="`cluster` answers 204, as there.")] = "worker",

@@ -33,19 +33,19 @@ Offsets = Annotated[dict[str, Any], Body(examples=[{"offsets": [EXAMPLE]}])]
 
 
 @router.get("")
-def list_layouts() -> list[LayoutInfo]:
+def list_offsets_layouts() -> list[LayoutInfo]:
     """Every kind of connector whose offsets are known."""
     return [_info(layout_of(kind)) for kind in KINDS]
 
 
 @router.get("/{kind}")
-def get_layout(kind: Kind) -> dict[str, Any]:
+def get_offsets_layout(kind: Kind) -> dict[str, Any]:
     """The offsets of one kind, as JSON schema."""
     return describe(_layout(kind))
 
 
 @router.post("/{kind}/check")
-def check_offsets(kind: Kind, body: Offsets) -> Checked:
+def check_offsets_layout(kind: Kind, body: Offsets) -> Checked:
     """Name every field that breaks a rule. Offsets of old versions are valid; `upgraded` is how the newest writes
     them."""
     layout = _layout(kind)
@@ -57,7 +57,7 @@ def check_offsets(kind: Kind, body: Offsets) -> Checked:
 
 
 @router.post("/{kind}/edit")
-def edit_offsets(kind: Kind, request: FieldEditRequest) -> FieldEdited:
+def edit_offsets_layout(kind: Kind, request: FieldEditRequest) -> FieldEdited:
     """Add, change and remove fields of one partition: the places of Cassandra's tables, or any other layout's."""
     layout, body = _layout(kind), {"offsets": request.offsets}
     try:

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
 from tailrace.connector.offsets import editor, takeover
 from tailrace.errors import DefiniteError
 from tailrace.lake.records.offset_history import EditState, OffsetEdit
+from tailrace.model.lake_address import LakeAddress
 from tailrace.offsets.connect import StoredOffset, choose, read_offsets
 from tailrace.offsets.kinds import describe
 from tailrace.offsets.layout import OffsetFaultsError
@@ -86,10 +87,10 @@ def alter_offsets(
         found = supervisor.configuration(name)
         with supervisor.asking_source(), _answering_faults():
             return AssessmentInfo.of(
-                editor.assess(supervisor.lake(name).lake, body, known_source(supervisor, name), found.server)
+                editor.assess(_lake(supervisor, name), body, known_source(supervisor, name), found.server)
             )
     with supervisor.asking_source(), _stopped(supervisor, name) as server:
-        lake = supervisor.lake(name).lake
+        lake = _lake(supervisor, name)
         edit = editor.apply(lake, body, who, known_source(supervisor, name), server, version_in(if_match, "offsets"))
     return _message("altered", edit)
 
@@ -101,9 +102,9 @@ def reset_offsets(
     """Forget how far a stopped connector has got: the next start copies every table again."""
     if dry_run:
         found = supervisor.configuration(name)
-        return AssessmentInfo.of(editor.assess_reset(supervisor.lake(name).lake, found.server))
+        return AssessmentInfo.of(editor.assess_reset(_lake(supervisor, name), found.server))
     with _stopped(supervisor, name) as server:
-        edit = editor.reset(supervisor.lake(name).lake, who, server, version_in(if_match, "offsets"))
+        edit = editor.reset(_lake(supervisor, name), who, server, version_in(if_match, "offsets"))
     return _message("reset", edit)
 
 
@@ -153,6 +154,14 @@ def import_offsets(
 def get_offsets_schema(supervisor: GetSupervisor, name: Name) -> dict[str, Any]:
     """The layout of the offsets, as JSON schema."""
     return describe(codec_of(supervisor.configuration(name).kind).offset_words.layout)
+
+
+def _lake(supervisor: ConnectorHost, name: str) -> LakeAddress:
+    """Where Kafka Connect has routes too, its clients take 409 for a rebalance and try again and again."""
+    try:
+        return supervisor.lake(name).lake
+    except RequestConflictError as error:
+        raise RequestError(error.message, error.hint) from None
 
 
 @contextmanager

@@ -29,20 +29,22 @@ Chosen = Annotated[list[str] | None, Query(alias="figures", description=f"Some o
 
 
 @router.get("/connectors/{name}/progress")
-def get_progress(parts: GetParts, name: Name) -> ConnectorProgress:
+def get_connector_progress(parts: GetParts, name: Name) -> ConnectorProgress:
     """How far a connector is, and what keeps it from getting further."""
     return progress_of(parts, parts.supervisor.view(name))
 
 
 @router.get("/connectors/{name}/figures", response_model=FiguresInfo)
-def get_figures(parts: GetParts, name: Name, step: Step = 1, since: Since = None, chosen: Chosen = None) -> Response:
+def get_connector_figures(
+    parts: GetParts, name: Name, step: Step = 1, since: Since = None, chosen: Chosen = None
+) -> Response:
     """How far a connector was over time, as long as this server runs."""
     parts.supervisor.require(name)
     return _read(parts, [name], step, since, chosen)
 
 
 @router.get("/figures", response_model=FiguresInfo)
-def get_all_figures(parts: GetParts, step: Step = 15, since: Since = None, chosen: Chosen = None) -> Response:
+def get_figures(parts: GetParts, step: Step = 15, since: Since = None, chosen: Chosen = None) -> Response:
     """The same for all connectors, on one time axis."""
     return _read(parts, parts.supervisor.names(), step, since, chosen)
 
