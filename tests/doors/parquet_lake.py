@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tailrace.errors import ResyncError
-from tailrace.lake.door import ConflictError, Pruned, Rewrite, Scan, TableVersion, Wanted, WritePart
+from tailrace.lake.door import ConflictError, Pruned, Rewrite, Scan, TableSize, TableVersion, Wanted, WritePart
 from tailrace.lake.frames import spark_schema
 from tailrace.lake.stamp import Stamp, column_comment, commented_column
 from tailrace.model.change import COUNT, DELETED, FRESH, ORIGIN, UNCHANGED
@@ -219,6 +219,10 @@ class ParquetTable:
     def scan(self, version: int) -> Scan:
         path = str(self._file(version)).replace("'", "''")
         return Scan(f"read_parquet('{path}', can_have_nan => true)")
+
+    def size(self, version: int) -> TableSize | None:
+        file = self._file(version)
+        return TableSize(pq.read_metadata(file).num_rows, file.stat().st_size) if file.exists() else None
 
     def open(self, spark: SparkSession, version: int, *, keep: bool = False) -> DataFrame:
         """A local file is always ready, so `keep` changes nothing."""

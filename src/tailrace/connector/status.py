@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -18,9 +19,11 @@ from tailrace.model.copy_progress import TableProgress
 from tailrace.model.kind import Kind
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
+from tailrace.source.kinds import codec_of
 from tailrace.storage.files import read_json
 
 RANGE_BYTES = 32 << 20
+CHANGES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.TRUNCATE)
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,9 @@ def lake_status(home: LakeHome) -> LakeStatus:
     stored = read_json(home.runs.state) or {"state": "stopped", "reason": None}
     has_ended = stored["state"] in ("stopped", "failed")
     state = stored["state"] if holder is not None or has_ended else "killed"
-    reader = LogReader(home.log) if home.has_log else None
-    tables = [
-        LakeTableStatus(table, record, _changes_behind(home, reader, table, record))
-        for table, record in sorted(home.tables.load().items())
-    ]
+    records = dict(sorted(home.tables.load().items()))
+    behind = changes_behind(home, records)
+    tables = [LakeTableStatus(table, record, behind[table]) for table, record in records.items()]
     return LakeStatus(state, stored["reason"], holder, tables, home.is_inside or home.folder.is_dir())
 
 
@@ -80,27 +81,61 @@ def stored_growths(home: LakeHome, records: Mapping[TableId, TableRecord]) -> It
             yield table, Growth.from_json(stamp.growth)
 
 
-def _changes_behind(home: LakeHome, reader: LogReader | None, table: TableId, record: TableRecord) -> int | None:
-    if reader is None or not record.relation or record.state is TableState.REMOVED:
+def changes_behind(
+    home: LakeHome, records: Mapping[TableId, TableRecord], bytes_max: int | None = None
+) -> dict[TableId, int | None]:
+    """How many changes each of these tables is behind; None where the log does not say, and where it would have to
+    read more than `bytes_max` of it."""
+    found: dict[TableId, int | None] = dict.fromkeys(records)
+    if not home.has_log:
+        return found
+    reader = LogReader(home.log)
+    standings = _Standings(home, reader)
+    by_start: dict[int, dict[int, TableId]] = {}
+    for table, record in records.items():
+        if record.relation and record.state is not TableState.REMOVED:
+            seq = standings.seq(table, record)
+            if seq is not None and seq + 1 >= reader.oldest_seq:
+                by_start.setdefault(seq, {})[record.relation] = table
+    for seq, tables in by_start.items():
+        upto = reader.head.seq
+        if bytes_max is None or seq >= upto or reader.bytes_between(seq, upto) <= bytes_max:
+            counts = count_changes(reader, set(tables), seq, upto)
+            found |= {table: counts[relation] for relation, table in tables.items()}
+    return found
+
+
+class _Standings:
+    """What readers find in tables: most are in the newest cut, and the last version of any other says it itself."""
+
+    def __init__(self, home: LakeHome, reader: LogReader) -> None:
+        self._home, self._reader = home, reader
+        self._newest = home.cuts.newest()
+        self._source = home.source()
+
+    def seq(self, table: TableId, record: TableRecord) -> int | None:
+        """The last transaction that the table has; None where it has no rows of this copy, or not all."""
+        named = self._newest.tables.get(str(table)) if self._newest is not None else None
+        if self._newest is not None and named is not None:
+            return self._newest.seq if named.copy == record.copy else None
+        if self._source is None:
+            return None
+        with suppress(DefiniteError):
+            version = format_named(self._source.format).table(self._home.place_of(table)).version()
+            stamp = version.stamp if version is not None else None
+            if stamp is not None and stamp.copy == record.copy and stamp.growth is None:
+                shown = codec_of(self._source.kind).shown_up_to(stamp.position)
+                return stamp.seq if stamp.seq is not None else self._reader.seq_at(shown)
         return None
-    seq = _published_seq(home, table, record)
-    if seq is None or seq + 1 < reader.oldest_seq:
-        return None
-    return count_changes(reader, record.relation, seq, reader.head.seq)
 
 
-def _published_seq(home: LakeHome, table: TableId, record: TableRecord) -> int | None:
-    cut = home.cuts.newest(lambda cut: str(table) in cut.tables)
-    return cut.seq if cut is not None and cut.tables[str(table)].copy == record.copy else None
-
-
-def count_changes(reader: LogReader, relation: int, after: int, upto: int) -> int:
-    """How many changes of a table these transactions have. Nothing is decoded."""
-    if after >= upto or relation not in reader.relations(after, upto):
-        return 0
-    count = 0
-    for each in reader.ranges(after, upto, RANGE_BYTES, {relation}):
-        for batch in read(reader.path, each, after, upto, {relation}):
-            kinds = batch.column("kind").to_numpy()
-            count += int(np.isin(kinds, [Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.TRUNCATE]).sum())
-    return count
+def count_changes(reader: LogReader, relations: Collection[int], after: int, upto: int) -> Counter[int]:
+    """How many changes of each of these tables the transactions have. Nothing is decoded."""
+    counts: Counter[int] = Counter()
+    touched = set(relations) & reader.relations(after, upto) if after < upto else set()
+    for each in reader.ranges(after, upto, RANGE_BYTES, touched) if touched else ():
+        for batch in read(reader.path, each, after, upto, touched):
+            is_change = np.isin(batch.column("kind").to_numpy(), CHANGES)
+            found, numbers = np.unique(batch.column("relation").to_numpy()[is_change], return_counts=True)
+            counts.update(dict(zip(found.tolist(), numbers.tolist(), strict=True)))
+    return counts

@@ -6,7 +6,9 @@ lake. To forget old cuts the journal is replaced as a whole, before what only th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from tailrace.errors import DefiniteError
 from tailrace.model.cut import PublishedCut
@@ -34,6 +36,17 @@ class Cuts:
             found = next((cut for cut in reversed(self._parsed(read)) if wanted(cut)), None)
             if found is not None:
                 return found
+        return None
+
+    def newest_with(self, table: str) -> PublishedCut | None:
+        """The newest cut that names a table, by its text form. Others are not parsed: a lake may keep thousands, each
+        with a thousand tables."""
+        named = f"{json.dumps(table)}:["
+        for read in (self._journal.recent, self._journal.lines):
+            for line in reversed([line for line in read() if named in line]):
+                (cut,) = self._parsed(partial(list, [line]))
+                if table in cut.tables:
+                    return cut
         return None
 
     def oldest(self) -> PublishedCut | None:

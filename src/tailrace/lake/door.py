@@ -90,6 +90,16 @@ Rewrite = Callable[[], Part]
 """Writes rows of the table again, in a task. Nothing of it counts before the commit."""
 
 
+@dataclass(frozen=True)
+class TableSize:
+    """How much one version of a table has."""
+
+    rows: int
+    """About: of a table that another writer changed, as far as its files tell."""
+    bytes: int
+    """Of the files that a reader of this version needs, of rows and of deleted rows."""
+
+
 class Draft(Protocol):
     """A version in the making. Dropping it leaves the table as it was."""
 
@@ -223,6 +233,10 @@ class LakeTable(Protocol):
 
     def columns(self, version: int) -> list[Column]:
         """The version's columns, with what their comments say."""
+        ...
+
+    def size(self, version: int) -> TableSize | None:
+        """How much a version has; None for one that can no longer be put together. No row is read."""
         ...
 
     def open(self, spark: SparkSession, version: int, *, keep: bool = False) -> DataFrame:

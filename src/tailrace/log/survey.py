@@ -18,7 +18,9 @@ from tailrace.log.index.index import list_owners
 from tailrace.log.index.transactions import TransactionIndex, steady
 from tailrace.log.playback.ranges import load_frames
 from tailrace.log.reader import LogReader
+from tailrace.log.schema_versions import SchemaVersion
 from tailrace.model.kind import Kind
+from tailrace.model.position import SourcePosition
 
 
 @dataclass(frozen=True)
@@ -190,3 +192,21 @@ def positions_of(reader: LogReader, seq: int) -> tuple[int, int]:
         )
     (row,) = reader.transactions(seq - 1, seq).to_pylist()
     return row["first_position"], row["commit_position"] + 1
+
+
+def shape_commit(reader: LogReader, version: SchemaVersion) -> SourcePosition | None:
+    """The commit whose changes had the shape first. None where the log does not say: the shape was in force where its
+    oldest segment starts, or what announced it has not committed."""
+    head = reader.head.seq
+
+    def committed_there(index: TransactionIndex) -> int | None:
+        if not index.positions or not version.xid or version.since > reader.head.position:
+            return None
+        seq = index.newest_at("commit_position", version.since, head)
+        if seq <= index.header(index.positions[0]).base.seq:
+            return None
+        row = index.row(seq)[0]
+        return seq if (row["commit_position"], row["xid"]) == (version.since, version.xid) else None
+
+    seq = steady(TransactionIndex(reader.path), committed_there)[1]
+    return None if seq is None else reader.position_of(seq)

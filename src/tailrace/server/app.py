@@ -16,6 +16,7 @@ from tailrace.server.api.offsets import layouts
 from tailrace.server.api.offsets import routes as offsets
 from tailrace.server.api.parts import ServerParts
 from tailrace.server.api.progress import routes as progress
+from tailrace.server.api.tables import routes as tables
 from tailrace.server.sessions import COOKIE
 from tailrace.server.ui import pages
 
@@ -32,6 +33,7 @@ AREAS = (
     plugins,
     offsets,
     layouts,
+    tables,
     lake,
     signals,
     events,

@@ -138,6 +138,18 @@ def test_a_landed_snapshot_is_the_whole_table_and_carries_its_stamp(spark: Spark
     assert (standing.stamp, standing.stamp and standing.stamp.position.detail) == (stamp(None), b"gtid:1-7")
 
 
+def test_the_size_of_a_version_counts_the_rows_that_a_reader_finds(table: LakeTable) -> None:
+    first = land(table, [row(number) for number in range(50)])
+    going = [state(row(number), deleted=True) for number in range(20)]
+    second = publish(table, states(*going, state(row(90), fresh=True)), SCHEMA, stamp(1))
+    for version in (first, second):
+        found = table.size(version)
+        assert found is not None
+        assert found.rows == len(content(table, version))
+        assert found.bytes > 0
+    assert table.size(second + 1) is None
+
+
 @pytest.mark.parametrize("parts", [1, 3])
 def test_published_states_come_to_what_a_dictionary_comes_to(table: LakeTable, parts: int) -> None:
     rng = random.Random(7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,21 @@ def test_the_newest_wanted_cut_is_found_however_far_back_it_lies(tmp_path: Path)
     assert cuts.newest(lambda each: each.seq <= 3) == cut(3)
     assert cuts.newest(lambda each: each.seq > 99) is None
     assert len(cuts.all()) == 49
+
+
+def test_the_newest_cut_of_a_table_is_found_however_far_back_it_lies(tmp_path: Path) -> None:
+    cuts = Cuts(LineFile(tmp_path / "cuts.jsonl", recent_bytes=500))
+    assert cuts.newest_with("public.orders") is None
+    cuts.append(cut(1))
+    twin = replace(
+        cut(2), tables={'public."a"": [public.orders': CutTable(1, 1, 1), 'x"public.orders': CutTable(1, 1, 1)}
+    )
+    for each in [twin, *(replace(cut(seq), tables={"public.é": CutTable(seq, 1, seq)}) for seq in range(3, 50))]:
+        cuts.append(each)
+    assert cuts.newest_with("public.orders") == cut(1)
+    assert cuts.newest_with('x"public.orders') == twin
+    assert (cuts.newest_with("public.é") or cut(0)).seq == 49
+    assert cuts.newest_with("public.none") is None
 
 
 def test_a_damaged_line_is_an_error_that_names_the_file(tmp_path: Path) -> None:

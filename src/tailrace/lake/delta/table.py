@@ -27,7 +27,7 @@ from tailrace.lake.delta.rows.keyless_part import CountsWriter
 from tailrace.lake.delta.rows.locator import Locator
 from tailrace.lake.delta.rows.part import RowsWriter, StatesWriter
 from tailrace.lake.delta.rows.row_files import SIZES, RowSizes
-from tailrace.lake.door import Pruned, Scan, TableVersion, UnfitSessionError, Wanted
+from tailrace.lake.door import Pruned, Scan, TableSize, TableVersion, UnfitSessionError, Wanted
 from tailrace.lake.stamp import Stamp
 from tailrace.model.following import steps
 from tailrace.model.table import Column, TableSchema
@@ -133,6 +133,13 @@ class DeltaTable:
 
     def columns(self, version: int) -> list[Column]:
         return _scan.columns(self._log, version)
+
+    def size(self, version: int) -> TableSize | None:
+        try:
+            found = read_contents(CommitLog(self._place), at=version)
+        except FileNotFoundError:
+            return None
+        return found.size if found is not None else None
 
     def open(self, spark: SparkSession, version: int, *, keep: bool = False) -> DataFrame:
         if "://" in self._place.address:

@@ -29,10 +29,11 @@ class Choices:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def add(self, choice: Choice) -> None:
-        """Durable when this returns. What was chosen for the same pattern before is forgotten."""
-        kept = [each for each in self.all() if each.pattern != choice.pattern]
-        write_json(self._path, [list(astuple(each)) for each in [*kept, choice]])
+    def add(self, *choices: Choice) -> None:
+        """Durable when this returns. What was chosen for the same patterns before is forgotten."""
+        patterns = {each.pattern for each in choices}
+        kept = [each for each in self.all() if each.pattern not in patterns]
+        write_json(self._path, [list(astuple(each)) for each in [*kept, *choices]])
 
     def all(self) -> list[Choice]:
         try:

@@ -1,60 +1,23 @@
-"""What a connector's lake holds: its tables, its cuts, and answers to queries over them."""
+"""What a connector's lake holds: its cuts, and answers to queries over them."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, field_validator
 
-from tailrace.connector.signals.sender import send_resync
-from tailrace.connector.status import lake_status
 from tailrace.lake.home import LakeHome
-from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
-from tailrace.model.table import TableId, TableSchema
-from tailrace.model.table_state import TableRecord, TableState
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name
-from tailrace.server.errors import NotFoundError, RequestConflictError
-from tailrace.server.hints import in_properties
+from tailrace.server.errors import NotFoundError
 from tailrace.server.moments import moment
 from tailrace.server.queries.answer import Query as Asked
 from tailrace.server.queries.queries import SQL_CHARACTERS_MAX
 from tailrace.source.kinds import codec_of
 
 router = APIRouter(tags=["lake"])
-Table = Annotated[str, Path(description="A table's name: `namespace.name`, or `name` where only one has it.")]
-
-
-class TableInfo(BaseModel):
-    """A table of the lake, and what becomes of it."""
-
-    table: str
-    state: TableState
-    reason: str | None
-    hint: str | None
-    copies: int = Field(description="How many copies of its rows have been started.")
-    changes_behind: int | None = Field(None, description="In the log and not published; where it was asked for.")
-
-
-class ColumnInfo(BaseModel):
-    name: str
-    source_type: str
-    type: str
-
-
-class SchemaInfo(BaseModel):
-    """A shape that the table has had, as long as the log knows of it."""
-
-    position: int = Field(description="The place in the log from which on it counts.")
-    columns: list[ColumnInfo]
-    key: list[str]
-
-
-class TableDetail(TableInfo):
-    schemas: list[SchemaInfo]
-    versions: dict[str, int] = Field(description="The lake's version of it in the newest cut.")
 
 
 class CutInfo(BaseModel):
@@ -95,42 +58,6 @@ class QueryAnswer(BaseModel):
     committed: datetime
 
 
-@router.get("/connectors/{name}/tables")
-def list_tables(
-    supervisor: GetSupervisor,
-    name: Name,
-    behind: Annotated[bool, Query(description="Count the changes that each table is behind; reads the log.")] = False,
-) -> list[TableInfo]:
-    """Every table of the lake, its state, and what is wrong with it."""
-    home = supervisor.lake_home(name)
-    if behind and home.source() is not None:
-        return [_table(each.table, each.record, each.changes_behind) for each in lake_status(home).tables]
-    return [_table(table, record) for table, record in sorted(home.tables.load().items())]
-
-
-@router.get("/connectors/{name}/tables/{table:path}")
-def get_table(supervisor: GetSupervisor, name: Name, table: Table) -> TableDetail:
-    """One table, with the shapes that it has had."""
-    home, found = _find(supervisor.lake(name), table)
-    record, cut = home.tables.load()[found], home.cuts.newest()
-    named = cut.tables.get(str(found)) if cut else None
-    return TableDetail(
-        **_table(found, record).model_dump(),
-        schemas=_schemas(home, record),
-        versions={} if named is None else {"version": named.version, "copy": named.copy, "seq": named.seq},
-    )
-
-
-@router.post("/connectors/{name}/tables/{table:path}/resync", status_code=202)
-def resync_table(supervisor: GetSupervisor, name: Name, table: Table) -> Response:
-    """Copy one table again beside the others, now or when the connector runs again."""
-    home, found = _find(supervisor.lake(name), table)
-    if home.tables.load()[found].state is TableState.REMOVED:
-        raise RequestConflictError(f"{found} is left out of this lake", "choose it in table.include.list")
-    send_resync(home.lake, found)
-    return Response(status_code=202)
-
-
 @router.get("/connectors/{name}/cuts")
 def list_cuts(
     supervisor: GetSupervisor, name: Name, limit: Annotated[int, Query(ge=1, le=10_000)] = 100
@@ -160,40 +87,6 @@ def run_query(parts: GetParts, request: QueryRequest) -> Response:
     home = parts.supervisor.lake(request.connector)
     asked = Asked(request.sql, request.published, request.as_of, request.rows_max, request.seconds_max)
     return Response(parts.queries.ask(home, asked), media_type="application/json")
-
-
-def _find(home: LakeHome, name: str) -> tuple[LakeHome, TableId]:
-    known = [str(table) for table in home.tables.load()]
-    if name not in known and not any(each.endswith(f".{name}") for each in known):
-        raise NotFoundError(f"the lake has no table {name[:200]}")
-    return home, home.table_named(name)
-
-
-def _table(table: TableId, record: TableRecord, changes_behind: int | None = None) -> TableInfo:
-    return TableInfo(
-        table=str(table),
-        state=record.state,
-        reason=record.reason,
-        hint=None if record.hint is None else in_properties(record.hint),
-        copies=record.copy,
-        changes_behind=changes_behind,
-    )
-
-
-def _schemas(home: LakeHome, record: TableRecord) -> list[SchemaInfo]:
-    if not record.relation or not home.has_log:
-        return []
-    found: list[SchemaInfo] = []
-    for each in LogReader(home.log).schemas(record.relation):
-        shown = _schema(each.position, each.schema)
-        if not found or (found[-1].columns, found[-1].key) != (shown.columns, shown.key):
-            found.append(shown)
-    return found
-
-
-def _schema(position: int, schema: TableSchema) -> SchemaInfo:
-    columns = [ColumnInfo(name=each.name, source_type=each.source_type, type=each.type) for each in schema.columns]
-    return SchemaInfo(position=position, columns=columns, key=list(schema.key))
 
 
 def _cut(home: LakeHome, cut: PublishedCut) -> CutInfo:

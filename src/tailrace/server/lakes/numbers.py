@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from tailrace.lake.home import LakeHome
 from tailrace.log.sizes import LogSize
+from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
+from tailrace.server.lakes.table_figures import KnownTableFigures, TableFigures
 
 
 @dataclass
@@ -20,6 +22,7 @@ class _Known:
     log: LogSize
     digest: str = ""
     states: Counter[TableState] = field(default_factory=Counter)
+    figures: KnownTableFigures = field(default_factory=KnownTableFigures)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -45,6 +48,10 @@ class LakeNumbers:
         known = self._of(home)
         with known.lock:
             return known.log.bytes()
+
+    def figures(self, home: LakeHome, tables: Collection[TableId]) -> dict[TableId, TableFigures | None]:
+        """What tables come to; None where that cannot be told."""
+        return self._of(home).figures.of(home, tables)
 
     def _of(self, home: LakeHome) -> _Known:
         with self._lock:

@@ -22,6 +22,7 @@ from tailrace.lake.delta.json_text import text_of
 from tailrace.lake.delta.log.versions import FOLDER, CommitLog
 from tailrace.lake.delta.metadata import Metadata
 from tailrace.lake.delta.rows.deletion_vectors import files_of, vector_name
+from tailrace.lake.door import TableSize
 from tailrace.lake.stamp import Stamp
 from tailrace.storage.door import Storage
 
@@ -62,6 +63,16 @@ class Contents:
     def rows(self) -> int:
         """Rows in the files, deleted ones too."""
         return sum(records(add) for add in self.files.values())
+
+    @property
+    def size(self) -> TableSize:
+        deleted = sum(int(_vector(add).get("cardinality") or 0) for add in self.files.values())
+        vectors = sum(int(_vector(add).get("sizeInBytes") or 0) for add in self.files.values())
+        return TableSize(self.rows - deleted, sum(int(add["size"]) for add in self.files.values()) + vectors)
+
+
+def _vector(add: Action) -> Action:
+    return add.get("deletionVector") or {}
 
 
 def records(add: Action) -> int:
