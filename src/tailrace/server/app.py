@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from tailrace.server.api import connectors, events, health, lake, plugins, root, session, signals, sql
+from tailrace.server.api.config import routes as config
 from tailrace.server.api.errors import RESPONSES, explain_errors
 from tailrace.server.api.messages import routes as messages
 from tailrace.server.api.offsets import layouts
@@ -29,6 +30,7 @@ AREAS = (
     health,
     session,
     connectors,
+    config,
     progress,
     plugins,
     offsets,

@@ -18,6 +18,7 @@ from tailrace.server.api import models
 from tailrace.server.api.parts import GetParts, GetSupervisor, Name, ServerParts, version_in
 from tailrace.server.api.progress.models import ConnectorProgress
 from tailrace.server.api.progress.progress import progress_of
+from tailrace.server.api.who import Who
 from tailrace.server.errors import ForbiddenError, NotFoundError
 from tailrace.server.supervisor.door import ConnectorHost
 from tailrace.server.supervisor.home import require_name
@@ -69,11 +70,11 @@ def _expanded(parts: ServerParts, view: ConnectorView, expand: list[str]) -> dic
 
 @router.post("/connectors", status_code=201)
 def create_connector(
-    supervisor: GetSupervisor, request: models.CreateConnector, response: Response
+    supervisor: GetSupervisor, request: models.CreateConnector, response: Response, who: Who
 ) -> models.ConnectorInfo:
     """Make a connector; it starts at once unless `initial_state` says otherwise."""
     target = request.initial_state or Target.RUNNING
-    view = supervisor.create(request.name.strip(), normalised(request.config), target)
+    view = supervisor.create(request.name.strip(), normalised(request.config), target, who)
     return _made(view, response)
 
 
@@ -89,10 +90,11 @@ async def get_connector(supervisor: GetSupervisor, name: Name, response: Respons
 def delete_connector(
     supervisor: GetSupervisor,
     name: Name,
+    who: Who,
     drop_source: Annotated[bool, Query(description="Drop what was made for it at the source too.")] = False,
 ) -> None:
     """End a connector and forget it. Its lake stays."""
-    supervisor.delete(name, drop=drop_source)
+    supervisor.delete(name, drop=drop_source, who=who)
 
 
 @router.get("/connectors/{name}/config")
@@ -105,11 +107,12 @@ def get_connector_config(supervisor: GetSupervisor, name: Name, response: Respon
 
 @router.put("/connectors/{name}/config", responses={201: {"model": models.ConnectorInfo}})
 def put_connector_config(
-    supervisor: GetSupervisor, name: Name, config: Config, response: Response, if_match: IfMatch = None
+    supervisor: GetSupervisor, name: Name, config: Config, response: Response, who: Who, if_match: IfMatch = None
 ) -> models.ConnectorInfo:
     """Make a connector, or give it another configuration, with which it begins again. A secret that is sent as it was
     shown stays what it was."""
-    view, is_made = supervisor.put(require_name(name), normalised(config), version_in(if_match, "a configuration"))
+    expected = version_in(if_match, "a configuration")
+    view, is_made = supervisor.put(require_name(name), normalised(config), expected, who)
     if is_made:
         response.status_code = 201
         return _made(view, response)
@@ -119,12 +122,13 @@ def put_connector_config(
 
 @router.patch("/connectors/{name}/config")
 def patch_connector_config(
-    supervisor: GetSupervisor, name: Name, changes: Config, response: Response, if_match: IfMatch = None
+    supervisor: GetSupervisor, name: Name, changes: Config, response: Response, who: Who, if_match: IfMatch = None
 ) -> models.ConnectorInfo:
     """Change some properties; one that is null is removed."""
     given = normalised({key: value for key, value in changes.items() if value is not None})
     removed = [key for key, value in changes.items() if value is None]
-    view = supervisor.patch(name, {**dict.fromkeys(removed), **given}, version_in(if_match, "a configuration"))
+    expected = version_in(if_match, "a configuration")
+    view = supervisor.patch(name, {**dict.fromkeys(removed), **given}, expected, who)
     response.headers["etag"] = _etag(view)
     return models.info_of(view)
 

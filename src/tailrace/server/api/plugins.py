@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from tailrace.configuration.properties import CLASS, Property, all_properties, classes
+from tailrace.configuration.properties import CLASS, Property, Verdict, all_properties, classes
 from tailrace.configuration.reading import PropertyCheck, check, normalised
+from tailrace.configuration.revisions import with_stored_secrets
+from tailrace.server.api.parts import GetSupervisor
 from tailrace.server.errors import NotFoundError, RequestError
 
 ALIAS = "Connector"
@@ -35,6 +39,15 @@ class ConfigKey(BaseModel):
     order: int
 
 
+class JudgedKey(ConfigKey):
+    """The same, and what becomes of it here."""
+
+    verdict: Verdict | None = Field(
+        description="What becomes of it: `supported`, `ignored`, `refused`; null for one that is not known."
+    )
+    reason: str | None = Field(description="Why it is ignored or refused, and what to do instead.")
+
+
 class ConfigValue(BaseModel):
     """What a property is set to, and what is wrong with that."""
 
@@ -43,10 +56,12 @@ class ConfigValue(BaseModel):
     recommended_values: list[str]
     errors: list[str]
     visible: bool = True
+    warnings: list[str] = Field(description="What is worth knowing and keeps nothing from running.")
+    is_given: bool = Field(description="Whether the configuration has it.")
 
 
 class ConfigInfo(BaseModel):
-    definition: ConfigKey
+    definition: JudgedKey
     value: ConfigValue
 
 
@@ -68,7 +83,7 @@ def list_plugins(
 
 
 @router.get("/{plugin}/config")
-def get_plugin_config(plugin: Plugin) -> list[ConfigKey]:
+def get_plugin_config(plugin: Plugin) -> list[JudgedKey]:
     """Every property that a connector of this kind knows."""
     full_name = _require_plugin(plugin)
     return [_definition(each.name, each, order) for order, each in enumerate(all_properties({CLASS: full_name}), 1)]
@@ -76,7 +91,12 @@ def get_plugin_config(plugin: Plugin) -> list[ConfigKey]:
 
 @router.put("/{plugin}/config/validate")
 def validate_plugin_config(
-    plugin: Plugin, config: Annotated[dict[str, Any], Body(description="Properties, each a text.")]
+    supervisor: GetSupervisor,
+    plugin: Plugin,
+    config: Annotated[dict[str, Any], Body(description="Properties, each a text.")],
+    connector: Annotated[
+        str | None, Query(description="Whose stored secrets are meant where the configuration has `********`.")
+    ] = None,
 ) -> ConfigInfos:
     """What is wrong with a configuration, property by property. Nothing is stored."""
     full_name = _require_plugin(plugin)
@@ -84,7 +104,10 @@ def validate_plugin_config(
     given = properties.get(CLASS)
     if given is not None and not _plain(given).endswith(_plain(plugin)):
         raise RequestError(f"Included connector type {given[:200]} does not match request type {plugin[:200]}")
-    checks = check({CLASS: full_name} | properties)
+    problems: Mapping[str, str] = {}
+    if connector is not None:
+        properties, problems = with_stored_secrets(properties, supervisor.view(connector).config)
+    checks = [_with_problem(each, problems) for each in check({CLASS: full_name} | properties)]
     configs = [
         ConfigInfo(definition=_definition(each.name, each.property, order), value=_value(each))
         for order, each in enumerate(checks, 1)
@@ -101,13 +124,18 @@ def _require_plugin(plugin: str) -> str:
     raise NotFoundError(f"Unknown connector plugin {plugin[:200]}", f"known are {', '.join(classes())}")
 
 
+def _with_problem(checked: PropertyCheck, problems: Mapping[str, str]) -> PropertyCheck:
+    """With what keeps a stored secret from being used, in place of what is said of its mask."""
+    return replace(checked, errors=(problems[checked.name],)) if checked.name in problems else checked
+
+
 def _plain(plugin: str) -> str:
     """As Kafka Connect compares them: `MongoDbConnector` and `MongoDb` are one."""
     return plugin.removesuffix(ALIAS) or plugin
 
 
-def _definition(name: str, found: Property | None, order: int) -> ConfigKey:
-    return ConfigKey(
+def _definition(name: str, found: Property | None, order: int) -> JudgedKey:
+    return JudgedKey(
         name=name,
         type=found.type.value if found else "STRING",
         required=found.required if found else False,
@@ -118,6 +146,8 @@ def _definition(name: str, found: Property | None, order: int) -> ConfigKey:
         order_in_group=order,
         display_name=name,
         order=order,
+        verdict=found.verdict if found else None,
+        reason=found.reason or None if found else None,
     )
 
 
@@ -133,4 +163,6 @@ def _value(checked: PropertyCheck) -> ConfigValue:
         value=checked.value,
         recommended_values=list(checked.recommended_values),
         errors=list(checked.errors),
+        warnings=list(checked.warnings),
+        is_given=checked.is_given,
     )

@@ -12,6 +12,7 @@ from tailrace.errors import TailraceError
 from tailrace.server.api.errors import status_of, text_of
 from tailrace.server.api.models import ErrorMessage
 from tailrace.server.api.parts import GetSupervisor
+from tailrace.server.api.who import Who
 from tailrace.server.sql.execution import Result, ResultRows, execute
 from tailrace.server.sql.hosted_sources import HostedSources
 from tailrace.server.sql.language.problems import SqlError
@@ -63,11 +64,11 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/sql", response_model=SqlResults, response_model_exclude_none=True, responses=_ERRORS)
-def run_sql(supervisor: GetSupervisor, request: SqlRequest) -> SqlResults | JSONResponse:
+def run_sql(supervisor: GetSupervisor, request: SqlRequest, who: Who) -> SqlResults | JSONResponse:
     """Create, alter, drop and show sources. All of the text is read before the first statement is carried out."""
     results: list[SqlResult] = []
     try:
-        for result in execute(request.sql, HostedSources(supervisor)):
+        for result in execute(request.sql, HostedSources(supervisor, who)):
             results.append(_body(result))
     except TailraceError as error:
         body = _error(error, results)

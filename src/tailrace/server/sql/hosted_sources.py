@@ -24,8 +24,10 @@ from tailrace.server.supervisor.supervisor import ConnectorView
 class HostedSources:
     """Any thread: the supervisor orders what is done at once."""
 
-    def __init__(self, supervisor: ConnectorHost) -> None:
+    def __init__(self, supervisor: ConnectorHost, who: str | None = None) -> None:
+        """`who` asks, for histories."""
         self._supervisor = supervisor
+        self._who = who
 
     def statuses(self) -> list[SourceStatus]:
         return [SourceStatus(view.name, view.state, _problem(view), self._tables(view)) for view in self._views()]
@@ -39,7 +41,7 @@ class HostedSources:
 
     def create(self, name: str, properties: Mapping[str, str]) -> Sequence[str]:
         try:
-            self._supervisor.create(name, properties)
+            self._supervisor.create(name, properties, who=self._who)
         except RequestConflictError:
             # The other conflict is a lake, or something in the database, that another source has.
             if name in self._supervisor.names():
@@ -50,7 +52,7 @@ class HostedSources:
     def alter(self, name: str, properties: Mapping[str, str], version: int) -> Sequence[str]:
         with _gone(name):
             try:
-                self._supervisor.put(name, properties, version)
+                self._supervisor.put(name, properties, version, self._who)
             except RequestConflictError:
                 if self._supervisor.view(name).version != version:
                     raise StaleVersionError(f"{name} was changed by another request") from None
@@ -59,7 +61,7 @@ class HostedSources:
 
     def drop(self, name: str, *, cascade: bool) -> Sequence[str]:
         with _gone(name):
-            return self._supervisor.delete(name, drop=cascade)
+            return self._supervisor.delete(name, drop=cascade, who=self._who)
 
     def _views(self) -> list[ConnectorView]:
         return self._supervisor.views()

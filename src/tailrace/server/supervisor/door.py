@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -11,7 +10,7 @@ from tailrace.lake.home import LakeHome
 from tailrace.server.supervisor.hub import Hub
 from tailrace.server.supervisor.lifecycle import Target
 from tailrace.server.supervisor.own_parts import OwnParts
-from tailrace.server.supervisor.store import StoredConfig
+from tailrace.server.supervisor.store import Changes, Config, StoredConfig, Who
 from tailrace.server.supervisor.supervisor import ConnectorView
 
 
@@ -47,13 +46,17 @@ class ConnectorHost(Protocol):
     def lake(self, name: str) -> LakeHome:
         """The connector's lake; a conflict as long as it has none."""
 
-    def history(self, name: str) -> list[StoredConfig]: ...
+    def history(self, name: str, before: int | None = None, limit: int | None = None) -> list[StoredConfig]:
+        """Its configurations, oldest first. With `limit`, only the newest of them, `before` a version."""
 
-    def create(self, name: str, config: Mapping[str, str], target: Target = Target.RUNNING) -> ConnectorView: ...
+    def create(self, name: str, config: Config, target: Target = Target.RUNNING, who: Who = None) -> ConnectorView:
+        """`who` is kept in the history, here and below."""
 
-    def put(self, name: str, config: Mapping[str, str], expected: int | None = None) -> tuple[ConnectorView, bool]: ...
+    def put(
+        self, name: str, config: Config, expected: int | None = None, who: Who = None
+    ) -> tuple[ConnectorView, bool]: ...
 
-    def patch(self, name: str, changes: Mapping[str, str | None], expected: int | None = None) -> ConnectorView: ...
+    def patch(self, name: str, changes: Changes, expected: int | None = None, who: Who = None) -> ConnectorView: ...
 
     def want(self, name: str, target: Target) -> None:
         """Stored when this returns; done soon after."""
@@ -67,5 +70,5 @@ class ConnectorHost(Protocol):
     def restart(self, name: str, *, only_failed: bool = False) -> ConnectorView:
         """Begin again, also after a definite error."""
 
-    def delete(self, name: str, *, drop: bool = False) -> list[str]:
+    def delete(self, name: str, *, drop: bool = False, who: Who = None) -> list[str]:
         """End it and forget it; its lake stays."""

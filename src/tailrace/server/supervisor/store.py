@@ -5,8 +5,8 @@ so after any crash the rows alone say what has to run. A new configuration names
 made from: of two that were made from the same one, the second is refused and nothing of it is stored.
 
     connectors   name, config as JSON, target, version
-    history      every config that a connector had, by version and without its secrets; of connectors that are gone the
-                 versions alone
+    history      every config that a connector had, by version and without its secrets, who stored it and which keys
+                 changed; of connectors that are gone the versions alone
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
@@ -36,11 +37,20 @@ from sqlalchemy import (
     delete,
     event,
     insert,
+    inspect,
     make_url,
     select,
+    text,
     update,
 )
-from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    IntegrityError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
 from tailrace.configuration.reading import redacted
 from tailrace.errors import DefiniteError, TransientError
@@ -50,7 +60,14 @@ from tailrace.server.supervisor.lifecycle import Target
 
 FILE_NAME = "server.db"
 NAME_CHARACTERS_MAX = 255
+WHO_CHARACTERS_MAX = 255
 BUSY_SECONDS = 10.0
+
+Config = Mapping[str, str]
+Changes = Mapping[str, str | None]
+"""Properties that get another value, and those that are removed."""
+Who = str | None
+"""Who asked, for the history; None where no one is known."""
 
 _metadata = MetaData()
 _connectors = Table(
@@ -69,7 +86,11 @@ _history = Table(
     Column("version", BigInteger, nullable=False),
     Column("config", Text),
     Column("changed_us", BigInteger, nullable=False),
+    Column("who", String(WHO_CHARACTERS_MAX)),
+    Column("changed", Text),
 )
+_LATER = ("who", "changed")
+"""Columns of the history that a store of an earlier version lacks."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +98,16 @@ class StoredConnector:
     """One connector as it is stored. Its config may hold secrets."""
 
     name: str
-    config: Mapping[str, str]
+    config: Config
     target: Target
     version: int
     """Of the configuration: grows with every other one, also across a deletion."""
+
+    def require_version(self, expected: int | None) -> None:
+        """A conflict unless it is this version; None for any."""
+        if expected not in (None, self.version):
+            message = f"connector {self.name} is at version {self.version}, not {expected}"
+            raise RequestConflictError(message, "read it again, then decide again")
 
 
 @dataclass(frozen=True)
@@ -88,8 +115,12 @@ class StoredConfig:
     """A configuration that a connector had from some time on, its secrets left out; None from its deletion on."""
 
     version: int
-    config: Mapping[str, str] | None
+    config: Config | None
     changed_us: int
+    who: Who = None
+    """Who stored it; None where that was not noted."""
+    changed: tuple[str, ...] = ()
+    """The keys that have another value than before, secrets among them; none where that was not noted."""
 
 
 class Store:
@@ -100,6 +131,7 @@ class Store:
         self._lock: StateLock | None = None
         with _explained(engine):
             _metadata.create_all(engine)
+            _add_columns(engine)
             self._redact_history()
 
     @classmethod
@@ -167,7 +199,7 @@ class Store:
             raise NotFoundError.connector(name)
         return _stored(row)
 
-    def add(self, name: str, config: Mapping[str, str], target: Target) -> StoredConnector:
+    def add(self, name: str, config: Config, target: Target, who: Who = None) -> StoredConnector:
         """A new one; a conflict if there is one of this name."""
         version = 1 + max((each.version for each in self.history(name)), default=0)
         added = StoredConnector(name, dict(config), target, version)
@@ -175,12 +207,12 @@ class Store:
             try:
                 with self._writing() as connection:
                     connection.execute(insert(_connectors).values(_fields(added)))
-                    connection.execute(insert(_history).values(_noted(name, version, config)))
+                    connection.execute(insert(_history).values(_noted(name, version, config, who)))
             except IntegrityError:
                 raise RequestConflictError(f"Connector {name} already exists") from None
         return added
 
-    def set_config(self, was: StoredConnector, config: Mapping[str, str]) -> StoredConnector:
+    def set_config(self, was: StoredConnector, config: Config, who: Who = None) -> StoredConnector:
         """Another configuration instead of the one that was read; a conflict if it is not that one any more."""
         version = was.version + 1
         with _explained(self._engine), self._writing() as connection:
@@ -193,7 +225,7 @@ class Store:
             if row is None:
                 message = f"connector {was.name} was changed by another request"
                 raise RequestConflictError(message, "read it again, then decide again")
-            connection.execute(insert(_history).values(_noted(was.name, version, config)))
+            connection.execute(insert(_history).values(_noted(was.name, version, config, who, was.config)))
         return _stored(row)
 
     def set_target(self, name: str, target: Target) -> None:
@@ -203,24 +235,23 @@ class Store:
             if not connection.execute(change).rowcount:
                 raise NotFoundError.connector(name)
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, who: Who = None) -> None:
         gone = delete(_connectors).where(_connectors.c.name == name).returning(_connectors.c.version)
         with _explained(self._engine), self._writing() as connection:
             row = connection.execute(gone).first()
             if row is None:
                 raise NotFoundError.connector(name)
             # Of a connector that is gone, nothing is kept that someone gave.
-            connection.execute(update(_history).where(_history.c.name == name).values(config=None))
-            connection.execute(insert(_history).values(_noted(name, row.version + 1, None)))
+            connection.execute(update(_history).where(_history.c.name == name).values(config=None, changed=None))
+            connection.execute(insert(_history).values(_noted(name, row.version + 1, None, who)))
 
-    def history(self, name: str) -> list[StoredConfig]:
-        """Oldest first; none for a name that never was."""
-        query = select(_history).where(_history.c.name == name).order_by(_history.c.id)
+    def history(self, name: str, before: int | None = None, limit: int | None = None) -> list[StoredConfig]:
+        """Oldest first; none for a name that never was. With `limit`, only the newest of them, `before` a version."""
+        query = select(_history).where(_history.c.name == name).order_by(_history.c.id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(_history.c.version < before)
         with _explained(self._engine), self._engine.connect() as connection:
-            return [
-                StoredConfig(row.version, None if row.config is None else json.loads(row.config), row.changed_us)
-                for row in connection.execute(query)
-            ]
+            return [_stored_config(row) for row in connection.execute(query)][::-1]
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -251,9 +282,47 @@ def _fields(stored: StoredConnector) -> dict[str, Any]:
     }
 
 
-def _noted(name: str, version: int, config: Mapping[str, str] | None) -> dict[str, Any]:
-    text = None if config is None else json.dumps(redacted(config))
-    return {"name": name, "version": version, "config": text, "changed_us": time.time_ns() // 1000}
+def _stored_config(row: Row[Any]) -> StoredConfig:
+    config = None if row.config is None else json.loads(row.config)
+    return StoredConfig(row.version, config, row.changed_us, row.who, tuple(json.loads(row.changed or "[]")))
+
+
+def _noted(
+    name: str,
+    version: int,
+    config: Config | None,
+    who: Who,
+    before: Config = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Compared with its secrets, so that a password that was changed is noted as such, and kept without them."""
+    after = config or {}
+    changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+    return {
+        "name": name,
+        "version": version,
+        "config": None if config is None else json.dumps(redacted(config)),
+        "changed_us": time.time_ns() // 1000,
+        "who": None if who is None else who[:WHO_CHARACTERS_MAX],
+        "changed": None if config is None else json.dumps(changed),
+    }
+
+
+def _add_columns(engine: Engine) -> None:
+    """To the history of an earlier version. Of two servers that begin at the same moment, the second finds them."""
+    for name in _LATER:
+        if name in _column_names(engine):
+            continue
+        kind = _history.c[name].type.compile(engine.dialect)
+        try:
+            with engine.begin() as connection:
+                connection.execute(text(f"alter table {_history.name} add column {name} {kind}"))
+        except DatabaseError:
+            if name not in _column_names(engine):
+                raise
+
+
+def _column_names(engine: Engine) -> set[str]:
+    return {each["name"] for each in inspect(engine).get_columns(_history.name)}
 
 
 def _durable_sqlite(connection: Any, _: object) -> None:

@@ -31,7 +31,7 @@ from tailrace.server.supervisor.hosted import Hosted, Hosting, shown_state
 from tailrace.server.supervisor.hub import Hub
 from tailrace.server.supervisor.lifecycle import Life, Phase, Removed, RestartAsked, Target
 from tailrace.server.supervisor.own_parts import OwnParts
-from tailrace.server.supervisor.store import Store, StoredConfig, StoredConnector
+from tailrace.server.supervisor.store import Changes, Config, Store, StoredConfig, StoredConnector, Who
 from tailrace.settings import LOCAL_SPARK, ConnectorSettings, SparkSettings
 from tailrace.source.kinds import source_of
 
@@ -80,14 +80,14 @@ class Supervisor:
         """`signal_folder` may have files of signals, as the home may. `engine` makes what moves a connector's rows."""
         self.home = home
         self.hub = Hub()
-        self._store = store
+        self._store, self._spark = store, spark
         folders = [home.path, *([signal_folder] if signal_folder else [])]
         self._admission = Admission(home, ServerRules(spark, folders))
-        self._spark, self._engine = spark, engine
         places = {"log_path": home.spark_log, "lake": home.path, "scratch": home.scratch}
         start = partial(session, format_named(ConnectorSettings.format), brief=False, settings=spark, **places)
         self.session = LazySession(start, master=spark.master)
         """One for all connectors, started when the first of them needs it."""
+        self._engine = partial(engine, self.session)
         self._editing = threading.RLock()
         self._hosted: dict[str, Hosted] = {}
         self._removing: set[str] = set()
@@ -148,36 +148,38 @@ class Supervisor:
             raise RequestConflictError(f"connector {name} has no lake yet", "it has one once it has reached its source")
         return home
 
-    def history(self, name: str) -> list[StoredConfig]:
-        return self._store.history(name)
+    def history(self, name: str, before: int | None = None, limit: int | None = None) -> list[StoredConfig]:
+        return self._store.history(name, before, limit)
 
-    def create(self, name: str, config: Mapping[str, str], target: Target = Target.RUNNING) -> ConnectorView:
+    def create(self, name: str, config: Config, target: Target = Target.RUNNING, who: Who = None) -> ConnectorView:
         """A new connector. Nothing is stored if its configuration makes no sense or takes another one's place."""
         config = _with_name(require_name(name), config)
         with self._editing:
             if name in self._hosted:
                 raise RequestConflictError(f"Connector {name} already exists")
             with self._admission.admitted(name, config):
-                stored = self._store.add(name, config, target)
+                stored = self._store.add(name, config, target, who)
             self._host(stored)
         return self.view(name)
 
-    def put(self, name: str, config: Mapping[str, str], expected: int | None = None) -> tuple[ConnectorView, bool]:
+    def put(
+        self, name: str, config: Config, expected: int | None = None, who: Who = None
+    ) -> tuple[ConnectorView, bool]:
         """Another configuration, with which the connector begins again; whether it was made by this. What is redacted
         in it stays what it was. With `expected`, only if that is still the stored version."""
         with self._editing:
             if name not in self._hosted and expected is None:
-                return self.create(name, config), True
+                return self.create(name, config, who=who), True
             stored = self._store.find(name)
-            return self._alter(stored, _with_name(name, config), expected), False
+            return self._alter(stored, _with_name(name, config), expected, who), False
 
-    def patch(self, name: str, changes: Mapping[str, str | None], expected: int | None = None) -> ConnectorView:
+    def patch(self, name: str, changes: Changes, expected: int | None = None, who: Who = None) -> ConnectorView:
         """The configuration with some properties changed, and those removed that are None."""
         with self._editing:
             stored = self._store.find(name)
             given = {key: value for key, value in changes.items() if value is not None}
             kept = {key: value for key, value in redacted(stored.config).items() if key not in changes}
-            return self._alter(stored, _with_name(name, kept | given), expected)
+            return self._alter(stored, _with_name(name, kept | given), expected, who)
 
     def want(self, name: str, target: Target) -> None:
         """Stored when this returns; done soon after."""
@@ -204,7 +206,7 @@ class Supervisor:
             hosted.hear(RestartAsked())
         return self.view(name)
 
-    def delete(self, name: str, *, drop: bool = False) -> list[str]:
+    def delete(self, name: str, *, drop: bool = False, who: Who = None) -> list[str]:
         """End it and forget it; its lake stays. What it made at the source stays too, unless `drop`: then that goes
         first, so that nothing is left there that no connector knows. Says what was dropped."""
         with self._editing:
@@ -216,7 +218,7 @@ class Supervisor:
                 with self.asking_source():
                     dropped = _drop(hosted, self._admission.read(name, stored.config))
             with self._editing:
-                self._store.remove(name)
+                self._store.remove(name, who)
                 del self._hosted[name]
                 self._admission.remove(name, hosted)
         finally:
@@ -251,18 +253,16 @@ class Supervisor:
             # What a reference leads to may be another than when the configuration was accepted.
             with self._admission.admitted(name, stored.config) as configuration:
                 pass
-        return _connector(replace(configuration.settings, spark=self._spark), configuration, self._engine(self.session))
+        return _connector(replace(configuration.settings, spark=self._spark), configuration, self._engine())
 
-    def _alter(self, stored: StoredConnector, shown: Mapping[str, str], expected: int | None) -> ConnectorView:
+    def _alter(self, stored: StoredConnector, shown: Config, expected: int | None, who: Who) -> ConnectorView:
         """Another configuration, with secrets as they were shown where they stay."""
-        if expected is not None and expected != stored.version:
-            message = f"connector {stored.name} is at version {stored.version}, not {expected}"
-            raise RequestConflictError(message, "read it again, then decide again")
+        stored.require_version(expected)
         hosted = self._steady(stored.name)
         require_given_again(shown, stored.config)
         config = unredacted(shown, stored.config)
         with self._admission.admitted(stored.name, config):
-            hosted.stored = self._store.set_config(stored, config)
+            hosted.stored = self._store.set_config(stored, config, who)
         hosted.hear(RestartAsked())
         return self.view(stored.name)
 

@@ -144,3 +144,60 @@ def test_a_url_that_leads_nowhere_is_told_without_its_password() -> None:
         Store.at("postgresql://user:canary@127.0.0.1:1/x?connect_timeout=2")
     with pytest.raises(DefiniteError, match="No such file"):
         Store.at("sqlite:////nowhere/at/all/state.db")
+
+
+def test_the_history_says_who_stored_a_configuration_and_which_secrets_changed(store: Store) -> None:
+    first = store.add("a", {"database.password": "one", "readers.max": "1"}, Target.RUNNING, "ann@127.0.0.1")
+    second = store.set_config(first, {"database.password": "two", "readers.max": "1"}, "bob")
+    store.set_config(second, {"database.password": "two"})
+    found = [(each.who, each.changed) for each in store.history("a")]
+    assert found == [
+        ("ann@127.0.0.1", ("database.password", "readers.max")),
+        ("bob", ("database.password",)),
+        (None, ("readers.max",)),
+    ]
+    assert [each.version for each in store.history("a", before=3, limit=1)] == [2]
+    store.remove("a", "eve")
+    assert [(each.who, each.changed) for each in store.history("a")][-1] == ("eve", ())
+
+
+EARLIER = """
+create table tailrace_connectors (
+  name varchar(255) primary key, config text not null, target varchar(16) not null, version bigint not null
+);
+create table tailrace_history (
+  id integer primary key autoincrement, name varchar(255) not null, version bigint not null, config text,
+  changed_us bigint not null
+);
+create index ix_tailrace_history_name on tailrace_history (name);
+insert into tailrace_connectors values ('a', '{"readers.max": "2"}', 'PAUSED', 2);
+insert into tailrace_history values (1, 'a', 1, '{"readers.max": "1"}', 1000);
+insert into tailrace_history values (2, 'a', 2, '{"readers.max": "2"}', 2000);
+"""
+"""A store before the history said who."""
+
+
+def test_a_store_of_an_earlier_version_is_taken_over_without_loss(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "server.db") as connection:
+        connection.executescript(EARLIER)
+    connection.close()
+    # Servers that are started at the same moment, and one that finds all of it.
+    barrier, opened = threading.Barrier(4), threading.Semaphore(0)
+
+    def open_it() -> None:
+        barrier.wait(30)
+        Store.in_folder(tmp_path).close()
+        opened.release()
+
+    threads = [threading.Thread(target=open_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(opened.acquire(blocking=False) for _ in threads)
+    store = Store.in_folder(tmp_path)
+    assert (store.find("a").target, store.find("a").version) == (Target.PAUSED, 2)
+    store.set_config(store.find("a"), {"readers.max": "3"}, "ann")
+    found = [(each.version, each.config, each.changed_us > 2000, each.who) for each in store.history("a")]
+    assert found[:2] == [(1, {"readers.max": "1"}, False, None), (2, {"readers.max": "2"}, False, None)]
+    assert found[2] == (3, {"readers.max": "3"}, True, "ann")

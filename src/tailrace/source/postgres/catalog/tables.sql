@@ -10,7 +10,8 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and not exists (
     select from (
       values ('tailrace_connectors', array['name', 'config', 'target', 'version']),
-             ('tailrace_history', array['id', 'name', 'version', 'config', 'changed_us'])
+             ('tailrace_history', array['id', 'name', 'version', 'config', 'changed_us']),
+             ('tailrace_history', array['id', 'name', 'version', 'config', 'changed_us', 'who', 'changed'])
     ) as state(name, columns)
     where c.relname = state.name
       and state.columns = array(
