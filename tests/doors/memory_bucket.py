@@ -176,6 +176,9 @@ class ObjectJournal:
         new = [self.objects.get(_name(number)).decode() for number in self._numbers() if number > max(upto, after)]
         return [*(folded if after < upto else []), *new]
 
+    def each(self) -> Iterator[str]:
+        return iter(self.lines())
+
     def recent(self) -> list[str]:
         return self.lines()[-2:]
 

@@ -15,7 +15,20 @@ from tailrace.cli.environment import epilog, name_variables, warn_of_unknown
 from tailrace.cli.given import with_options
 from tailrace.cli.phrases import phrased
 
-ORDER = ("doctor", "sync", "query", "tables", "verify", "drop", "run", "signal", "signals", "offsets", "maintain")
+ORDER = (
+    "doctor",
+    "sync",
+    "query",
+    "wait",
+    "tables",
+    "verify",
+    "drop",
+    "run",
+    "signal",
+    "signals",
+    "offsets",
+    "maintain",
+)
 """The commands that a newcomer meets, in that order. The others follow."""
 
 

@@ -18,7 +18,7 @@ from tailrace.cli.lake import offsets as offset_commands
 from tailrace.cli.lake import signals as signal_commands
 from tailrace.cli.lake import tables as table_commands
 from tailrace.cli.log import commands as log_commands
-from tailrace.cli.options import AsJson, AsLines, Dsn, EngineName, Lake
+from tailrace.cli.options import AsJson, AsLines, Dsn, EngineName, Lake, Position
 from tailrace.cli.phrases import phrased
 from tailrace.cli.server import serve as serve_commands
 from tailrace.cli.server import sql as sql_commands
@@ -156,6 +156,31 @@ def verify(
         )
         source = source_of(configuration.dsn, **configuration.source_options)
         run_verify(settings, source, as_json=json)
+
+
+@app.command()
+def wait(
+    lake: Lake,
+    at_least: Position = None,
+    now: Annotated[bool, typer.Option("--now", help="Everything that the source has committed by now.")] = False,
+    dsn: Annotated[str | None, typer.Option("--dsn", help="The database, which --now asks for its position.")] = None,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long at most.", min=0)] = 60.0,
+    json: AsJson = False,
+) -> None:
+    """Wait until a lake shows everything that was committed up to a position of the source.
+
+    For what follows a write: a test, a model, a report. Reads the lake's files only, and needs no server; something
+    else must run `tailrace sync`. A table in error, or one that is being copied, is not waited for.
+
+    Exit code 0 when it is reached, 1 when it is not in time, 2 for an error.
+
+        tailrace wait ./lake --{position_word} 16/B374D848 --timeout 30
+        tailrace wait ./lake --now --dsn {dsn}
+    """
+    with shown_errors():
+        from tailrace.cli.lake.wait import WaitCommand, run_wait
+
+        run_wait(WaitCommand(lake, at_least, now, dsn, timeout, json))
 
 
 @app.command()

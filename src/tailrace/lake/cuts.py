@@ -7,11 +7,13 @@ lake. To forget old cuts the journal is replaced as a whole, before what only th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from tailrace.errors import DefiniteError
-from tailrace.model.cut import PublishedCut
+from tailrace.model.cut import CutOutline, PublishedCut
 from tailrace.storage.door import Journal
 
 
@@ -29,6 +31,17 @@ class Cuts:
     def all(self) -> list[PublishedCut]:
         """Every cut, oldest first."""
         return self.after(0)
+
+    def outlines(self) -> Iterator[CutOutline]:
+        """Every cut without its tables, oldest first. Thousands cost no more memory than one."""
+        with self._told_of_damage():
+            yield from map(CutOutline.from_json, self._journal.each())
+
+    def last(self, count: int, wanted: Callable[[CutOutline], bool] = lambda cut: True) -> list[PublishedCut]:
+        """The newest cuts that are wanted, oldest first. Only these are in memory."""
+        with self._told_of_damage():
+            lines = deque((each for each in self._journal.each() if wanted(CutOutline.from_json(each))), maxlen=count)
+            return [PublishedCut.from_json(line) for line in lines]
 
     def newest(self, wanted: Callable[[PublishedCut], bool] = lambda cut: True) -> PublishedCut | None:
         """The newest cut that is `wanted`; looks at the last ones first."""
@@ -68,8 +81,14 @@ class Cuts:
         return self._parsed(lambda: self._journal.lines(end))
 
     def _parsed(self, read: Callable[[], Iterable[str]]) -> list[PublishedCut]:
-        try:
+        with self._told_of_damage():
             return [PublishedCut.from_json(line) for line in read()]
+
+    @contextmanager
+    def _told_of_damage(self) -> Iterator[None]:
+        """A definite error for a line that is no cut."""
+        try:
+            yield
         except (ValueError, KeyError, TypeError):
             message = f"{self._journal.address} is damaged"
             raise DefiniteError(message, "restore it from a backup, or start a new lake") from None

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from tailrace.model.position import SourcePosition
 
+_TABLES, _PUBLISHED = ',"tables":{', '},"published":'
+"""What stands before and after the tables in a line of `to_json`."""
+
 
 @dataclass(frozen=True)
 class CutTable:
@@ -57,3 +60,24 @@ class PublishedCut:
         tables = {name: CutTable(*numbers) for name, numbers in fields["tables"].items()}
         position = SourcePosition.from_fields(fields["position"])
         return cls(fields["seq"], position, tables, fields.get("published", position.time_us))
+
+
+@dataclass(frozen=True)
+class CutOutline:
+    """A published cut without its tables: a lake may keep thousands of cuts of a thousand tables each."""
+
+    seq: int
+    position: SourcePosition
+    published_us: int
+
+    @classmethod
+    def from_json(cls, line: str) -> CutOutline:
+        """Of a line of `PublishedCut.to_json`, whose tables are not read. ValueError, KeyError or TypeError for another
+        line."""
+        begin, end = line.find(_TABLES), line.rfind(_PUBLISHED)
+        if not 0 < begin < end:
+            whole = PublishedCut.from_json(line)
+            return cls(whole.seq, whole.position, whole.published_us)
+        # A quote in a table's name is escaped, so neither text is part of one.
+        fields = json.loads(line[:begin] + line[end + 1 :])
+        return cls(fields["seq"], SourcePosition.from_fields(fields["position"]), fields["published"])

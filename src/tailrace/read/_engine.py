@@ -68,6 +68,10 @@ class ReadEngine(Protocol[Frame]):
 
     def columns(self, frame: Frame) -> list[str]: ...
 
+    def types(self, frame: Frame) -> list[str]:
+        """The columns' types, in the engine's own words."""
+        ...
+
     def rows(self, frame: Frame, rows_max: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Rows as Python's values; a timestamp with a zone is one in UTC. Not all are in memory at once."""
         ...

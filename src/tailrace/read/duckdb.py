@@ -204,6 +204,9 @@ class DuckDBReadEngine:
     def columns(self, frame: DuckDBPyRelation) -> list[str]:
         return frame.columns
 
+    def types(self, frame: DuckDBPyRelation) -> list[str]:
+        return [str(each) for each in frame.types]
+
     def rows(self, frame: DuckDBPyRelation, rows_max: int | None = None) -> Iterator[tuple[Any, ...]]:
         given = 0
         while rows_max is None or given < rows_max:

@@ -144,6 +144,9 @@ class SparkReadEngine:
     def columns(self, frame: DataFrame) -> list[str]:
         return frame.columns
 
+    def types(self, frame: DataFrame) -> list[str]:
+        return [type_ for _, type_ in frame.dtypes]
+
     def rows(self, frame: DataFrame, rows_max: int | None = None) -> Iterator[tuple[Any, ...]]:
         # Spark would give instants in this process's own zone, where an hour can come twice. Names may come twice too.
         instants = [_has_instants(field.dataType) for field in frame.schema]

@@ -9,14 +9,16 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from tailrace.server.api import connectors, events, health, lake, plugins, root, session, signals, sql
+from tailrace.server.api import connectors, events, health, plugins, root, session, signals, sql
 from tailrace.server.api.config import routes as config
+from tailrace.server.api.cuts import routes as cuts
 from tailrace.server.api.errors import RESPONSES, explain_errors
 from tailrace.server.api.messages import routes as messages
 from tailrace.server.api.offsets import layouts
 from tailrace.server.api.offsets import routes as offsets
 from tailrace.server.api.parts import ServerParts
 from tailrace.server.api.progress import routes as progress
+from tailrace.server.api.query import routes as query
 from tailrace.server.api.tables import routes as tables
 from tailrace.server.sessions import COOKIE
 from tailrace.server.ui import pages
@@ -36,7 +38,8 @@ AREAS = (
     offsets,
     layouts,
     tables,
-    lake,
+    cuts,
+    query,
     signals,
     events,
     messages,

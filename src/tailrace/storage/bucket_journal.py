@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,6 +98,9 @@ class BucketJournal:
             self._last = max([self._last or 0, upto, *numbers])
             return [*self._folded.after(after), *loose]
         raise TransientError(f"{self.address}: its lines are replaced all the time", "it is tried again by itself")
+
+    def each(self) -> Iterator[str]:
+        return iter(self.lines())
 
     def recent(self) -> list[str]:
         end = self.end

@@ -9,7 +9,7 @@ Every implementation can be pickled: tasks write and read through it too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,10 @@ class Journal(Protocol):
 
     def lines(self, after: int = 0) -> list[str]:
         """The lines that were appended since this was the `end`. After a `replace`, an earlier end means nothing."""
+        ...
+
+    def each(self) -> Iterator[str]:
+        """All lines, oldest first, with as few of them in memory as the place allows."""
         ...
 
     def recent(self) -> list[str]:

@@ -6,7 +6,7 @@ let old lines go, the file is replaced as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +42,15 @@ class LineFile:
 
     def lines(self, after: int = 0) -> list[str]:
         return self._whole_lines(after)
+
+    def each(self) -> Iterator[str]:
+        try:
+            with self.path.open("rb") as file:
+                for line in file:
+                    if line.endswith(b"\n"):
+                        yield line[:-1].decode()
+        except FileNotFoundError:
+            return
 
     def recent(self) -> list[str]:
         start = max(0, self.mark[1] - self.recent_bytes)

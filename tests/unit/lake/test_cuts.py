@@ -9,7 +9,7 @@ import pytest
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.cuts import Cuts
-from tailrace.model.cut import CutTable, PublishedCut
+from tailrace.model.cut import CutOutline, CutTable, PublishedCut
 from tailrace.model.position import SourcePosition
 from tailrace.storage.line_file import LineFile
 
@@ -79,3 +79,20 @@ def test_old_cuts_leave_as_a_whole_and_appending_continues(tmp_path: Path) -> No
     cuts.append(cut(5))
     assert cuts.all() == [cut(2), cut(4), cut(5)]
     assert list(tmp_path.iterdir()) == [tmp_path / "cuts.jsonl"]
+
+
+def test_a_cut_without_its_tables_is_read_from_the_same_line_whatever_a_table_is_called(tmp_path: Path) -> None:
+    cuts = Cuts(LineFile(tmp_path / "cuts.jsonl"))
+    names = ['a"},"published":7', ',"tables":{', "plain", "é\n"]
+    for seq in range(1, 6):
+        tables = {f"public.{name}": CutTable(seq, 1, seq) for name in names[: seq - 1]}
+        cuts.append(PublishedCut(seq, SourcePosition(seq * 100, seq * 1000, b"gtid"), tables, seq * 10))
+    assert list(cuts.outlines()) == [CutOutline(each.seq, each.position, each.published_us) for each in cuts.all()]
+    assert cuts.last(2) == cuts.all()[-2:]
+    assert cuts.last(9, lambda each: each.position.time_us <= 2000) == cuts.all()[:2]
+    with (tmp_path / "cuts.jsonl").open("a") as file:
+        file.write('{"seq":6,"position')
+    assert len(list(cuts.outlines())) == 5
+    (tmp_path / "cuts.jsonl").write_text('{"seq": 1, "position"\n')
+    with pytest.raises(DefiniteError, match=r"cuts\.jsonl is damaged"):
+        list(cuts.outlines())

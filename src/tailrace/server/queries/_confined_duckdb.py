@@ -6,6 +6,7 @@ interrupts.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ def ask(home: LakeHome, query: Query) -> bytes:
 
 
 def _asked(home: LakeHome, query: Query) -> bytes:
+    began = time.monotonic()
     try:
         is_one = is_one_query(query.sql)
     except duckdb.Error as error:
@@ -63,7 +65,7 @@ def _asked(home: LakeHome, query: Query) -> bytes:
         confine(connection, [Path(home.place_of(table).address) for table in found.tables.known], MEMORY_BYTES_MAX)
         if named.shows:
             found.register()
-        return answer(found, query)
+        return answer(found, query, began)
 
 
 def _names(sql: str) -> Names:

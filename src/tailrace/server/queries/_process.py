@@ -6,12 +6,13 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from contextlib import suppress
 
 from tailrace.errors import TailraceError, TransientError
 from tailrace.forks.forks import UNKNOWN, Fork, Forks
 from tailrace.lake.home import LakeHome
-from tailrace.server.errors import RequestError
+from tailrace.server.errors import RequestConflictError, RequestError
 from tailrace.server.queries._wire import ANSWER, FRAME, raised, request
 from tailrace.server.queries.answer import ANSWER_BYTES_MAX, Query
 
@@ -23,6 +24,37 @@ FRAME_BYTES_MAX = ANSWER_BYTES_MAX + (16 << 20)
 VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 """What the processes see of our environment, besides Python's own: others may be secrets."""
 FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+
+
+class QueryStop:
+    """Kills the process of one query when someone asks for that, also if it has yet to be forked. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._fork: Fork | None = None
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        with self._lock:
+            self.is_stopped = True
+            self._kill()
+
+    def begun(self, fork: Fork) -> None:
+        """This process answers the query."""
+        with self._lock:
+            self._fork = fork
+            if self.is_stopped:
+                self._kill()
+
+    def over(self) -> None:
+        """The process has answered or ended: its number may soon be another process's."""
+        with self._lock:
+            self._fork = None
+
+    def _kill(self) -> None:
+        if self._fork is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._fork.pid, signal.SIGKILL)
 
 
 class QueryProcess:
@@ -37,22 +69,28 @@ class QueryProcess:
             answer_seconds=GRACE_SECONDS,
         )
 
-    def ask(self, home: LakeHome, query: Query) -> bytes:
+    def ask(self, home: LakeHome, query: Query, stopping: QueryStop) -> bytes:
         """The answer as JSON.
 
-        A request error where the query is too slow, too large or wrong; a transient one where others killed it.
+        A request error where the query is too slow, too large, wrong or stopped; a transient one where others killed
+        it.
         """
         connection, fork = self.begin(query.seconds_max)
         with connection, fork:
             connection.settimeout(query.seconds_max + GRACE_SECONDS)
             try:
+                stopping.begun(fork)
                 connection.sendall(request(home, query))
                 connection.shutdown(socket.SHUT_WR)
                 kind, body = _frame(connection)
             except TimeoutError:
                 raise _stuck() from None
             except OSError:
+                if stopping.is_stopped:
+                    raise RequestConflictError("the query was stopped", "DELETE /query/ID did it: ask again") from None
                 raise _why_silent(fork, query) from None
+            finally:
+                stopping.over()
         if kind == ANSWER:
             return body
         raise raised(body)

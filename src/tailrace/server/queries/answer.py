@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC
@@ -37,11 +38,11 @@ def cut_for(session: Any, home: LakeHome, query: Query) -> Cut[Any]:
     return cut_of(session, home, published=query.published, as_of=query.as_of)
 
 
-def answer(found: Cut[Any], query: Query) -> bytes:
-    """The answer as JSON."""
+def answer(found: Cut[Any], query: Query, began: float) -> bytes:
+    """The answer as JSON. The query `began` at this reading of the monotonic clock."""
     try:
         frame = found.sql(query.sql)
-        columns = found.engine.columns(frame)
+        columns, types = found.engine.columns(frame), found.engine.types(frame)
         rows, is_cut_short = _taken(found.engine.rows(frame, query.rows_max + 1), query.rows_max)
     except found.engine.errors as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -51,8 +52,10 @@ def answer(found: Cut[Any], query: Query) -> bytes:
         "seq": found.seq,
         "position": found.text,
         "committed": found.commit_time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "elapsed_seconds": round(time.monotonic() - began, 4),
     }
-    return b'{"columns":%b,"rows":[%b],%b' % (_json(columns), b",".join(rows), _json(told)[1:])
+    named = _json({"columns": columns, "types": types})
+    return b'%b,"rows":[%b],%b' % (named[:-1], b",".join(rows), _json(told)[1:])
 
 
 def _taken(rows: Iterator[tuple[Any, ...]], rows_max: int) -> tuple[list[bytes], bool]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tailrace.lake.home import LakeHome
-from tailrace.server.errors import BusyError, RequestError
-from tailrace.server.queries._process import QueryProcess
+from tailrace.server.errors import BusyError, NotFoundError, RequestConflictError, RequestError
+from tailrace.server.queries._process import QueryProcess, QueryStop
 from tailrace.server.queries.answer import Query
 
 AT_ONCE = 4
@@ -26,19 +26,44 @@ class Queries:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.process = QueryProcess()
+        self._stopping: dict[str, QueryStop] = {}
         self.running = 0
         """How many run at present."""
 
-    def ask(self, home: LakeHome, query: Query) -> bytes:
-        """The answer as JSON."""
+    def ask(self, home: LakeHome, query: Query, name: str | None = None) -> bytes:
+        """The answer as JSON. With a name, the query can be stopped by it."""
         if query.published and query.as_of is not None:
             raise RequestError("published and as_of exclude each other", "leave one out")
-        with self._counted():
-            return self.process.ask(home, query)
+        with self._counted(), self._named(name) as stopping:
+            return self.process.ask(home, query, stopping)
+
+    def stop(self, name: str) -> None:
+        """Kill the query of this name; not found where none runs."""
+        with self._lock:
+            stopping = self._stopping.get(name)
+        if stopping is None:
+            raise NotFoundError(f"no query {name} runs", "it has ended, or was asked without this id")
+        stopping.stop()
 
     def close(self) -> None:
         """End the process that answers."""
         self.process.close()
+
+    @contextmanager
+    def _named(self, name: str | None) -> Iterator[QueryStop]:
+        stopping = QueryStop()
+        if name is None:
+            yield stopping
+            return
+        with self._lock:
+            if name in self._stopping:
+                raise RequestConflictError(f"a query {name} runs already", "give each its own id")
+            self._stopping[name] = stopping
+        try:
+            yield stopping
+        finally:
+            with self._lock:
+                del self._stopping[name]
 
     @contextmanager
     def _counted(self) -> Iterator[None]:

@@ -145,7 +145,8 @@ class SourceWords(Protocol):
     @property
     def phrases(self) -> Mapping[str, str]:
         """What texts for people say of this kind of source, by what stands for it there in braces: `name`, `kind`,
-        `example`, `dsn`, `position`, `made`, `left`, `holds`, `kept`, `adopted`, `adopting` and `continuing`."""
+        `example`, `dsn`, `position`, `position_word`, `made`, `left`, `holds`, `kept`, `adopted`, `adopting` and
+        `continuing`."""
         ...
 
     def dsn(self, given: GivenProperties) -> str:

@@ -85,6 +85,7 @@ PHRASES = {
     "example": "postgresql://user:password@host:5432/database",
     "dsn": "postgresql://postgres@127.0.0.1:5432/shop",
     "position": "an LSN, `16/B374D848`",
+    "position_word": "lsn",
     "made": "the slot and the publication",
     "left": "the slot stays in the database and keeps WAL",
     "holds": "the server keeps all WAL since the last `sync`",

@@ -1,33 +1,20 @@
-"""What a connector's lake holds: its cuts, and answers to queries over them."""
+"""`POST /query`: one select over all tables of one cut, which whoever asked it can stop."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, Field, field_validator
 
-from tailrace.lake.home import LakeHome
-from tailrace.model.cut import PublishedCut
-from tailrace.server.api.parts import GetParts, GetSupervisor, Name
-from tailrace.server.errors import NotFoundError
-from tailrace.server.moments import moment
+from tailrace.server.api.parts import GetParts
 from tailrace.server.queries.answer import Query as Asked
 from tailrace.server.queries.queries import SQL_CHARACTERS_MAX
-from tailrace.source.kinds import codec_of
 
-router = APIRouter(tags=["lake"])
+ID_PATTERN = r"^[A-Za-z0-9._-]{1,100}$"
 
-
-class CutInfo(BaseModel):
-    """All tables as of one commit of the source."""
-
-    seq: int
-    position: str
-    committed: datetime
-    published: datetime
-    tables: dict[str, int] = Field(description="The version of each table.")
+router = APIRouter(tags=["query"])
 
 
 class QueryRequest(BaseModel):
@@ -40,6 +27,9 @@ class QueryRequest(BaseModel):
     as_of: str | None = Field(None, description="The state as of a position or a time, UTC.", max_length=100)
     rows_max: int = Field(1000, ge=1, le=100_000)
     seconds_max: float = Field(30.0, gt=0, le=300)
+    id: str | None = Field(
+        None, description="Yours, to stop it by: `DELETE /query/ID`.", pattern=ID_PATTERN, examples=["console-7"]
+    )
 
     @field_validator("engine", mode="before")
     @classmethod
@@ -51,30 +41,13 @@ class QueryRequest(BaseModel):
 
 class QueryAnswer(BaseModel):
     columns: list[str]
+    types: list[str] = Field(description="DuckDB's, one for each column.")
     rows: list[list[Any]]
     is_cut_short: bool = Field(description="There were more rows, or they were too large.")
     seq: int
     position: str
     committed: datetime
-
-
-@router.get("/connectors/{name}/cuts")
-def list_cuts(
-    supervisor: GetSupervisor, name: Name, limit: Annotated[int, Query(ge=1, le=10_000)] = 100
-) -> list[CutInfo]:
-    """The published cuts that are kept, newest first."""
-    home = supervisor.lake(name)
-    return [_cut(home, each) for each in home.cuts.all()[-limit:][::-1]]
-
-
-@router.get("/connectors/{name}/cuts/newest")
-def get_newest_cut(supervisor: GetSupervisor, name: Name) -> CutInfo:
-    """The newest published cut."""
-    home = supervisor.lake(name)
-    newest = home.cuts.newest()
-    if newest is None:
-        raise NotFoundError("nothing has been published yet", "wait until the snapshot is done")
-    return _cut(home, newest)
+    elapsed_seconds: float = Field(description="What the query took, without the sending.")
 
 
 @router.post(
@@ -86,16 +59,11 @@ def run_query(parts: GetParts, request: QueryRequest) -> Response:
     """Ask one query of all tables of one cut. Reads only."""
     home = parts.supervisor.lake(request.connector)
     asked = Asked(request.sql, request.published, request.as_of, request.rows_max, request.seconds_max)
-    return Response(parts.queries.ask(home, asked), media_type="application/json")
+    return Response(parts.queries.ask(home, asked, request.id), media_type="application/json")
 
 
-def _cut(home: LakeHome, cut: PublishedCut) -> CutInfo:
-    record = home.source()
-    assert record is not None
-    return CutInfo(
-        seq=cut.seq,
-        position=codec_of(record.kind).format(cut.position),
-        committed=moment(cut.position.time_us),
-        published=moment(cut.published_us),
-        tables={name: each.version for name, each in cut.tables.items()},
-    )
+@router.delete("/query/{id}", status_code=204)
+def stop_query(parts: GetParts, id: Annotated[str, Path(pattern=ID_PATTERN)]) -> Response:
+    """Stop a query that runs, by the id that it was asked with. Whoever waits for it gets a 409."""
+    parts.queries.stop(id)
+    return Response(status_code=204)
