@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,14 +65,18 @@ class Totals:
     relations: set[int] = field(default_factory=set)
 
 
-def segments(reader: LogReader) -> list[SegmentSummary]:
-    """All segments, from the oldest."""
-    return steady(TransactionIndex(reader.path), lambda index: _segments(reader, index))[1]
+def segments(reader: LogReader, before: int | None = None, limit: int | None = None) -> list[SegmentSummary]:
+    """All segments, from the oldest; or the last ones whose first position is below `before`."""
+    return steady(TransactionIndex(reader.path), lambda index: _segments(reader, index, before, limit))[1]
 
 
-def _segments(reader: LogReader, index: TransactionIndex) -> list[SegmentSummary]:
+def _segments(
+    reader: LogReader, index: TransactionIndex, before: int | None, limit: int | None
+) -> list[SegmentSummary]:
     found = []
-    for number, position in enumerate(index.positions):
+    upto = len(index.positions) if before is None else bisect.bisect_left(index.positions, before)
+    for number in range(0 if limit is None else max(0, upto - limit), upto):
+        position = index.positions[number]
         header = index.header(position)
         following = index.positions[number + 1] if number + 1 < len(index.positions) else None
         path = segment_path(reader.path, position)
@@ -159,6 +164,11 @@ def kind_name(kind: int) -> str:
         return Kind(kind).name
     except ValueError:
         return str(kind)
+
+
+def positions_of_segments(reader: LogReader) -> list[int]:
+    """Where each segment begins, from the oldest."""
+    return segment_positions(reader.path)
 
 
 def positions(reader: LogReader) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from tailrace.server.api import connectors, events, health, plugins, root, sessi
 from tailrace.server.api.config import routes as config
 from tailrace.server.api.cuts import routes as cuts
 from tailrace.server.api.errors import RESPONSES, explain_errors
+from tailrace.server.api.log import routes as log
 from tailrace.server.api.messages import routes as messages
 from tailrace.server.api.offsets import layouts
 from tailrace.server.api.offsets import routes as offsets
@@ -39,6 +40,7 @@ AREAS = (
     layouts,
     tables,
     cuts,
+    log,
     query,
     signals,
     events,
