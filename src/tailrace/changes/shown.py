@@ -128,7 +128,8 @@ class _Row:
         old = batch.column(BEFORE)[0].as_py()
         is_gone = batch.column(OP)[0].as_py() == "d"
         after = None if is_gone else {n: batch.column(n)[0].as_py() for n in schema.names if n not in unchanged}
-        before = self._texts(old, _exact(batch, EXACT_BEFORE))
+        exact_before = _exact(batch, EXACT_BEFORE)
+        before = self._texts(_as_sent(old, exact_before, schema), exact_before)
         shown = self._texts(after, _exact(batch, EXACT))
         cut = tuple(sorted(self.cut_short))
         return replace(self.change, before=before, after=shown, unchanged=unchanged, cut_short=cut)
@@ -147,6 +148,14 @@ class _Row:
             self.cut_short.add(name)
         self.characters += min(len(text), VALUE_CHARACTERS_MAX)
         return text[:VALUE_CHARACTERS_MAX]
+
+
+def _as_sent(old: Mapping[str, Any] | None, exact: Mapping[str, str], schema: TableSchema) -> Mapping[str, Any] | None:
+    """Of a row of which nothing but its key is known, the key: the source mostly sends no more."""
+    if old is None or not schema.key or exact:
+        return old
+    is_key = all(value is None for name, value in old.items() if name not in schema.key)
+    return {name: old[name] for name in schema.key} if is_key else old
 
 
 def _exact(batch: pa.RecordBatch, name: str) -> Mapping[str, str]:

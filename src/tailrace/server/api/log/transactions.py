@@ -66,14 +66,15 @@ class LoggedTransactions:
         return self._names.get(relation, f"table {relation}")
 
     def relations_of(self, table: str) -> frozenset[int]:
-        """Every number under which the log has had a table of this name, `namespace.name` or `name`."""
+        """Every number under which the log has had a table of this name, `namespace.name` or `name`; none for one of
+        the lake's that no transaction has touched."""
         named = {
             each.relation
             for each in self._versions
             if table == str(each.schema.table) or table == each.schema.table.name
         }
-        if not named:
-            raise NotFoundError(f"the log has no table {table[:200]}", "it forgets tables that no transaction touches")
+        if not named and not any(table in (str(each), each.name) for each in self.home.tables.load()):
+            raise NotFoundError(f"neither the log nor the lake has a table {table[:200]}", "namespace.name, or name")
         return frozenset(named)
 
     def page(self, after: int, before: int | None, limit: int, relations: frozenset[int] | None) -> Found:

@@ -12,10 +12,12 @@ import { Figures } from "../parts/figures.js";
 import { Sentence } from "../parts/freshness.js";
 import { Empty, Failure, Notice, Shown } from "../parts/notice.js";
 import { connectorState, State } from "../parts/state.js";
+import { Log } from "./log/log.js";
+import { Messages } from "./messages.js";
 import { Offsets } from "./offsets/offsets.js";
 
 /** Tabs: path, name, page. */
-const TABS = [["", "Now", Now], ["offsets", "Offsets", Offsets]];
+const TABS = [["", "Now", Now], ["offsets", "Offsets", Offsets], ["log", "Log", Log], ["messages", "Messages", Messages]];
 const DISK_BYTES_MIN = 2e9;
 
 export function ConnectorPage({ route }) {

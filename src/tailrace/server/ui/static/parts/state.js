@@ -30,6 +30,8 @@ const WORDS = {
   aborted: ["ended early", "cross", "warn"], skipped: ["skipped", "minus", "idle"], resumed: ["continued", "half", "info"],
   equal: ["equal", "check", "good"], differs: ["differs", "cross", "bad"], "not compared": ["not compared", "minus", "warn"],
   supported: ["supported", "check", "good"], ignored: ["has no effect here", "minus", "warn"],
+  published: ["published", "check", "good"], logged: ["in the log", "ring", "info"],
+  info: ["info", "dot", "idle"], debug: ["debug", "ring", "idle"], warning: ["warning", "triangle", "warn"], critical: ["critical", "triangle", "bad"],
   refused: ["refused", "cross", "bad"], applied: ["applied", "check", "good"], undone: ["taken back", "minus", "idle"],
 };
 
