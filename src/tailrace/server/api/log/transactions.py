@@ -29,7 +29,7 @@ PORTION = 1 << 16
 
 
 @dataclass
-class Found:
+class FoundTransactions:
     """A page, the newest first."""
 
     transactions: list[TransactionInfo]
@@ -77,20 +77,20 @@ class LoggedTransactions:
             raise NotFoundError(f"neither the log nor the lake has a table {table[:200]}", "namespace.name, or name")
         return frozenset(named)
 
-    def page(self, after: int, before: int | None, limit: int, relations: frozenset[int] | None) -> Found:
+    def page(self, after: int, before: int | None, limit: int, relations: frozenset[int] | None) -> FoundTransactions:
         """Transactions with after < seq < before."""
         low = max(after, self.oldest - 1)
         high = self.newest if before is None else min(self.newest, before - 1)
         if relations is None:
             begin = max(low, high - limit)
             found = self._infos(range(high, begin, -1))
-            return Found(found, begin + 1 if begin > low else None)
+            return FoundTransactions(found, begin + 1 if begin > low else None)
         stop = max(low, high - SEARCHED_MAX)
         touching = list(islice(self._touching(stop, high, relations), limit + 1))
         found = self._infos(touching[:limit])
         if len(touching) > limit:
-            return Found(found, touching[limit - 1])
-        return Found(found, stop + 1 if stop > low else None)
+            return FoundTransactions(found, touching[limit - 1])
+        return FoundTransactions(found, stop + 1 if stop > low else None)
 
     def one(self, seq: int) -> TransactionInfo:
         if not self.oldest <= seq <= self.newest:
