@@ -50,7 +50,7 @@ class Visit:
     faults: list[str] = field(default_factory=list)
     """Requests to other hosts, and errors that pages said."""
     is_lenient: bool = False
-    """Set by a test that takes the server away: the browser itself says on its console that a request failed."""
+    """Set by a test that takes the server away or asks for what is refused: the browser says that a request failed."""
 
     def page(self) -> Page:
         """Another tab."""

@@ -230,7 +230,8 @@ def _assess(now: LakeOffset, body: object, source: Stream | None) -> Assessment:
     if fault is not None:
         return replace(base, faults=[fault])
     if target is None:
-        return replace(base, target=now.log_end, says=consequence(Direction.NOWHERE, None, ()))
+        found = _with_source(now, base, source)
+        return replace(found, target=now.log_end, says=consequence(Direction.NOWHERE, None, ()))
     return _compared(now, base, target, source)
 
 
@@ -245,18 +246,25 @@ def _strangers(entries: list[Entry], server: str) -> list[Fault]:
 
 def _compared(now: LakeOffset, base: Assessment, target: int, source: Stream | None) -> Assessment:
     """With what the source can send, and with what the lake has."""
-    served = source.offsets().served(now.claim) if source is not None else None
-    positions = {**base.positions, "edit": now.shown(target)}
-    if served is not None:
-        positions |= {"source": now.shown(served.newest.ordinal)}
-        positions |= {"kept": now.shown(served.oldest.ordinal)} if served.oldest is not None else {}
-    faults = reach_faults(target, now.log_end, served, now.shown) if served is not None else []
-    found = replace(base, target=target, served=served, positions=positions, faults=faults)
+    found = _with_source(now, base, source)
+    faults = reach_faults(target, now.log_end, found.served, now.shown) if found.served is not None else []
+    positions = {**found.positions, "edit": now.shown(target)}
+    found = replace(found, target=target, positions=positions, faults=faults)
     if faults:
         return found
     direction, counted, tables = _direction(now, target, source)
     says = consequence(direction, counted, tables)
     return replace(found, direction=direction, transactions=counted, tables=tables, says=says)
+
+
+def _with_source(now: LakeOffset, base: Assessment, source: Stream | None) -> Assessment:
+    """Between which positions the source can send, where it is asked."""
+    if source is None:
+        return base
+    served = source.offsets().served(now.claim)
+    positions = {**base.positions, "source": now.shown(served.newest.ordinal)}
+    positions |= {"kept": now.shown(served.oldest.ordinal)} if served.oldest is not None else {}
+    return replace(base, served=served, positions=positions)
 
 
 def _direction(now: LakeOffset, target: int, source: Stream | None) -> tuple[Direction, Counted | None, list[str]]:

@@ -26,7 +26,7 @@ export function Frame({ route, children }) {
     </header>
     <div class="frame">
       <${Side} route=${route} isOpen=${isOpen} />
-      <div>${lost && html`<${LostBanner} since=${lost} />`}<main id="main">${children}</main></div>
+      <div>${lost && html`<${LostBanner} since=${lost} />`}<main id="main" tabindex="-1">${children}</main></div>
     </div>`;
 }
 

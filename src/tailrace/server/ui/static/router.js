@@ -58,6 +58,8 @@ function _follow(event) {
   if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const link = /** @type {Element} */ (event.target).closest?.("a[href]");
   if (!link || link.hasAttribute("download") || link.getAttribute("target")) return;
+  // A place in this page: the browser knows the way.
+  if (link.getAttribute("href")?.startsWith("#")) return;
   const to = new URL(link.getAttribute("href") ?? "", location.href);
   if (to.origin !== location.origin || !to.pathname.startsWith("/ui/") || to.pathname.startsWith("/ui/static/")) return;
   event.preventDefault();

@@ -62,7 +62,8 @@ function advanced(progress, event) {
   }
   if (event.kind === "CutPublished" && event.committed) {
     const { seq, position, committed, published, seconds } = event;
-    return { ...progress, cut: { ...progress.cut, seq, position, committed, published, seconds } };
+    const log = progress.log && { ...progress.log, seq: Math.max(progress.log.seq, seq) };
+    return { ...progress, log, cut: { ...progress.cut, seq, position, committed, published, seconds } };
   }
   return progress;
 }

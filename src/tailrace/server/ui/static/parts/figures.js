@@ -22,7 +22,7 @@ export function Figures({ name }) {
   const times = found.data?.times ?? [];
   const common = { times, from: to - length, to, gap: step * 3.5 };
   const chart = (key, label, show) => html`<div class="card"><div class="body"><${Chart} label=${label} values=${series[key] ?? times.map(() => null)} show=${show} ...${common} /></div></div>`;
-  return html`<section class="stack" aria-label="Figures over time">
+  return html`<section class="stack" aria-labelledby="over-time"><h2 class="unseen" id="over-time">Figures over time</h2>
     <div class="row apart"><div class="chips" role="group" aria-label="Span of time">${Object.keys(SPANS).map((each) => html`<button type="button" class="chip" aria-pressed=${String(each === span)} onClick=${() => choose(each)}>${each}</button>`)}</div>
       ${found.data && html`<span class="small faint">kept in memory since ${time(found.data.began)}; a hole is a time without figures</span>`}</div>
     ${found.error && !found.data && html`<${Failure} error=${found.error} again=${found.reload} what="Figures" />`}

@@ -18,7 +18,7 @@ import { offsetValue } from "./form.js";
 export function Applying({ name, draft, progress, server, history, finish, again, applied }) {
   const [isOpen, open] = useState(false);
   const stopped = progress?.state === "STOPPED";
-  const rule = !draft.isChanged ? "nothing is changed yet" : !couldApply(draft.assessment) ? "the dry run does not allow it" : !stopped ? refusedHere(server, "stop") : null;
+  const rule = !draft.isChanged ? "nothing is changed yet" : draft.assessment && !draft.assessment.differences.length ? "nothing would change" : !couldApply(draft.assessment) ? "the dry run does not allow it" : !stopped ? refusedHere(server, "stop") : null;
   const request = { method: "PATCH", path: connectorPath(name, "/offsets"), body: draft.body, headers: versionOf(draft.assessment) };
   return html`<div class="row apart">
     <div class="row">
@@ -60,7 +60,7 @@ function Steps({ name, draft, progress, request, history, close, finish, again }
   }, [stopped]);
   const apply = () => run(async () => {
     try {
-      const { data } = await ask({ ...request, headers: versionOf(looked) });
+      const { data } = await ask({ ...request, body: looked.asked, headers: versionOf(looked) });
       close();
       finish(data.message);
     } catch (error) {

@@ -3,7 +3,7 @@
  *
  * The offset moves while the connector runs. A draft holds only what was changed; all else is as the newest answer has it.
  */
-import { ask, connectorPath } from "../../api.js";
+import { ask, connectorPath, get } from "../../api.js";
 import { useCallback, useEffect, useMemo, useRef, useState } from "../../html.js";
 import { lsn } from "../../format.js";
 
@@ -15,36 +15,38 @@ export const PLACES = ["lsn", "lsn_proc", "lsn_commit"];
  * @typedef {{entries: any[], body: any, isChanged: boolean, text: string, textFault: string | null, assessment: any,
  *   error: any, isAsking: boolean, faults: Record<string, string[]>, set: (field: string, value: any) => void,
  *   remove: (field: string) => void, setText: (text: string) => void, moveTo: (position: string) => void,
- *   forget: () => void, look: () => Promise<any>}} Draft
+ *   forget: () => void, look: () => Promise<any>}} Draft `look` asks what would follow from where the offset is by then;
+ *   its answer has the body that was `asked`.
  */
 
 /** @param {string} name @param {any[]} entries The newest offsets. @param {string | undefined} state @returns {Draft} */
 export function useDraft(name, entries, state) {
   const [changes, setChanges] = useState(/** @type {Record<string, any>} */ ({}));
   const [typed, setTyped] = useState(/** @type {string | null} */ (null));
-  const [answer, setAnswer] = useState(/** @type {any} */ ({ assessment: null, error: null, isAsking: false, of: "" }));
+  const [answer, setAnswer] = useState(/** @type {any} */ ({ assessment: null, error: null, isAsking: false }));
   const [parsed, textFault] = useMemo(() => (typed === null ? [null, null] : read(typed)), [typed]);
   const body = useMemo(() => parsed ?? { offsets: changed(entries, changes) }, [parsed, entries, changes]);
   const isChanged = typed !== null || Object.keys(changes).length > 0;
   const text = typed ?? JSON.stringify(body, null, 2);
-  const sent = JSON.stringify(body);
-  const latest = useRef(sent);
-  latest.current = sent;
+  // While the connector runs, its offset moves every second; what is asked is what the person changed.
+  const question = isChanged ? JSON.stringify([changes, typed, state], (_, found) => (found === undefined ? { gone: true } : found)) : "";
+  const latest = useRef(/** @type {any} */ (null));
+  latest.current = { question, parsed, changes };
   const look = useCallback(async () => {
     const of = latest.current;
+    const show = (found) => latest.current.question === of.question && setAnswer({ isAsking: false, ...found });
     try {
-      const { data } = await ask({ method: "PATCH", path: connectorPath(name, "/offsets?dry_run=true"), body: JSON.parse(of) });
-      if (latest.current === of) setAnswer({ assessment: data, error: null, isAsking: false, of });
-      return data;
+      const asked = of.parsed ?? { offsets: changed((await get(connectorPath(name, "/offsets"))).offsets, of.changes) };
+      const { data } = await ask({ method: "PATCH", path: connectorPath(name, "/offsets?dry_run=true"), body: asked });
+      show({ assessment: data, error: null });
+      return { ...data, asked };
     } catch (error) {
-      if (latest.current === of) setAnswer({ assessment: null, error, isAsking: false, of });
+      show({ assessment: null, error });
       throw error;
     }
   }, [name]);
-  // While the connector runs, its offset moves every second; what is asked is what the person changed.
-  const question = isChanged ? JSON.stringify([changes, typed, state]) : "";
   useEffect(() => {
-    if (!question || textFault) return setAnswer({ assessment: null, error: null, isAsking: false, of: "" });
+    if (!question || textFault) return setAnswer({ assessment: null, error: null, isAsking: false });
     setAnswer((before) => ({ ...before, isAsking: true }));
     const timer = setTimeout(() => look().catch(() => {}), PAUSE_MS);
     return () => clearTimeout(timer);
@@ -76,6 +78,7 @@ function begin(typed, setTyped, change) {
 
 function changed(entries, changes) {
   const [first, ...others] = entries;
+  if (!first) return [];
   const offset = { ...first.offset };
   for (const [field, value] of Object.entries(changes)) {
     if (value === undefined) delete offset[field];

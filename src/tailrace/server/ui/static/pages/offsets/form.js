@@ -46,7 +46,7 @@ export function Field({ field, value, about, faults = [], before, set, remove })
   const id = useId();
   const isOther = JSON.stringify(before) !== JSON.stringify(value);
   return html`<div class="field">
-    <label for=${id}><code>${field}</code>${isOther ? html` <span class="warn">changed${before === undefined ? " (new)" : ` from ${before}`}</span>` : ""}</label>
+    <div class="row small"><label for=${id} class="strong soft"><code>${field}</code></label>${isOther && html`<span class="warn">changed${before === undefined ? " (new)" : ` from ${before}`}</span>`}</div>
     <div class="row nowrap-row"><${Input} id=${id} value=${value} about=${about} set=${set} isWrong=${faults.length > 0} />
       <button type="button" class="button plain small" aria-label=${`Remove ${field}`} title="Remove this field" onClick=${remove}>✕</button></div>
     <span class="help" id=${`${id}-help`}>${about?.description ?? "not in the layout"}${meaning(value, about)}</span>

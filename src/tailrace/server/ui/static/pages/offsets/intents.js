@@ -8,11 +8,12 @@ import { lsnText } from "./form.js";
 /** @param {{name: string, draft: import("./draft.js").Draft, positions: Record<string, string>}} props */
 export function Intents({ name, draft, positions }) {
   const places = [
-    ["lake", "Where the lake is", "What the tables show. Nothing is skipped; what comes again is recognised."],
+    ["log", "Where the log ends", "What has been taken so far. Nothing is skipped, no table is copied again."],
     ["kept", "As far back as the slot keeps", "The oldest place from which the source can still send."],
     ["source", "The end of the source", "Skips what is not logged yet: every table is copied again."],
   ].filter(([key]) => positions[key]);
-  return html`<div class="stack">
+  if (!places.length) return null;
+  return html`<div class="body stack">
     <h3>Go to …</h3>
     <div class="intents">${places.map(([key, label, about]) => html`<button type="button" class="intent" onClick=${() => draft.moveTo(positions[key])}>
       <span class="strong">${label}</span> <code>${positions[key]}</code><span class="small soft">${about}</span></button>`)}</div>

@@ -1,6 +1,6 @@
 /** Offsets: how far the connector has got, a dry run of any change in any state, the change, its history and its undo. */
-import { connectorPath } from "../../api.js";
-import { html, useState } from "../../html.js";
+import { ask, connectorPath } from "../../api.js";
+import { html, useEffect, useState } from "../../html.js";
 import { useKnown } from "../../shared.js";
 import { useResource } from "../../store.js";
 import { CopyAs } from "../../parts/copying.js";
@@ -37,7 +37,8 @@ function Editor({ name, entries, progress, history, again }) {
   const draft = useDraft(name, entries, progress.data?.state);
   const { server } = useKnown();
   const [applied, setApplied] = useState(/** @type {any} */ (null));
-  const positions = draft.assessment?.positions ?? {};
+  const here = useHere(name, entries, progress.data?.state);
+  const positions = { ...here, ...draft.assessment?.positions };
   const mark = draft.isChanged && positions.edit ? { position: positions.edit, label: "The edit goes to" } : null;
   const finish = (message) => {
     setApplied(message);
@@ -51,11 +52,22 @@ function Editor({ name, entries, progress, history, again }) {
     <section class="card"><header><h2>Change the offset</h2>
         <div class="row"><span class="small soft">Reading and dry runs are safe at any time. A change is made while the connector is stopped.</span>
         <${CopyAs} request=${{ method: "GET", path: connectorPath(name, "/offsets") }} cli="tailrace offsets get LAKE" label="Copy reading as …" /></div></header>
-      <div class="body"><${Intents} name=${name} draft=${draft} positions=${positions} /></div>
+      <${Intents} name=${name} draft=${draft} positions=${positions} />
       <div class="body"><${OffsetForm} draft=${draft} schema=${schema.data} /></div>
       <div class="body"><${Assessment} draft=${draft} /></div>
       <footer><${Applying} name=${name} draft=${draft} progress=${progress.data} server=${server} history=${history} finish=${finish} again=${again} applied=${applied} /></footer>
     </section>`;
+}
+
+/** Between which positions the source can send, before anything is changed. */
+function useHere(name, entries, state) {
+  const [positions, set] = useState({});
+  useEffect(() => {
+    if (!state) return;
+    ask({ method: "PATCH", path: connectorPath(name, "/offsets?dry_run=true"), body: { offsets: entries } })
+      .then(({ data }) => set(data.positions), () => set({}));
+  }, [name, state]);
+  return positions;
 }
 
 function sentence(entries) {
