@@ -33,7 +33,16 @@ from tailrace.source.door.rows import Cursor, SnapshotPoint, WindowPoint
 from tailrace.source.door.source import Source
 from tailrace.source.door.stream import Leftovers, Prepared
 from tailrace.source.door.tables import Check
-from tailrace.source.door.values import Claim, Definition, Problem, SourceTable, View, Waiting, wait_in_silence
+from tailrace.source.door.values import (
+    Claim,
+    Definition,
+    Problem,
+    Retained,
+    SourceTable,
+    View,
+    Waiting,
+    wait_in_silence,
+)
 
 BATCH_ROWS = 1000
 
@@ -171,6 +180,9 @@ class ScriptedSource(ScriptedCodec):
         return self._history().position
 
     def lag_bytes(self, ordinal: int) -> int | None:
+        return None
+
+    def retained(self, claim: Claim) -> Retained | None:
         return None
 
     @contextmanager

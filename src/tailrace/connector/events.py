@@ -71,6 +71,15 @@ class SparkWorked:
 
 
 @dataclass(frozen=True)
+class SourceRetained:
+    """What the source keeps of its own log for the connector, every ten seconds."""
+
+    bytes: int | None
+    safe_bytes: int | None
+    """How much more may be written before the source may give that up; None where it sets no limit."""
+
+
+@dataclass(frozen=True)
 class TableChanged:
     table: TableId
     record: TableRecord
@@ -138,6 +147,7 @@ Event = (
     | SparkStarting
     | SparkShown
     | SparkWorked
+    | SourceRetained
     | TableChanged
     | SnapshotProgressed
     | TablesLanded
@@ -147,7 +157,7 @@ Event = (
     | StreamProgressed
 )
 
-_FREQUENT = (SnapshotProgressed, StreamProgressed)
+_FREQUENT = (SnapshotProgressed, StreamProgressed, SourceRetained)
 _logger = logging.getLogger("tailrace.connector")
 
 

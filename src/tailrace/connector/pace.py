@@ -6,15 +6,18 @@ import time
 from collections.abc import Callable
 
 from tailrace.connector.copy.copies import Copies
-from tailrace.connector.events import Event, SnapshotProgressed, StreamProgressed, TroubleChanged
+from tailrace.connector.events import Event, SnapshotProgressed, SourceRetained, StreamProgressed, TroubleChanged
 from tailrace.connector.publish.opening import LakeParts
 from tailrace.connector.start.capture_process import Capture
 from tailrace.errors import TailraceError
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 from tailrace.source.door.stream import Stream
+from tailrace.source.door.values import Claim
 
 SHOW_SECONDS = 0.5
+RETAINED_SECONDS = 10.0
+"""How often the source is asked what it keeps."""
 SHORT_SECONDS = 1.0
 SHORT_REST_FACTOR = 0.5
 REST_FACTOR = 3.0
@@ -52,13 +55,17 @@ class Troubles:
 class Pace:
     """How far a run is: measured and told. One thread."""
 
-    def __init__(self, parts: LakeParts, stream: Stream, capture: Capture, tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self, parts: LakeParts, stream: Stream, claim: Claim, capture: Capture, tell: Callable[[Event], None]
+    ) -> None:
         self._engine = parts.engine
         self._codec = parts.codec
         self._stream = stream
+        self._claim = claim
         self._capture = capture
         self._tell = tell
         self._shown_at = 0.0
+        self._asked_at = 0.0
         self._position = 0
         self._heard = time.monotonic()
         """When capture last had nothing to complain of."""
@@ -73,6 +80,7 @@ class Pace:
         head = reader.refresh()
         rate = (head.position - self._position) / elapsed if self._shown_at else 0.0
         self._shown_at, self._position = time.monotonic(), head.position
+        self._ask_retained()
         if cut is None:
             return
         lag_seconds = 0.0
@@ -87,6 +95,15 @@ class Pace:
         lag_bytes = self._stream.lag_bytes(head.ordinal)
         text = self._codec.format(cut.position)
         self._tell(StreamProgressed(cut, text, head.seq, rate, lag_bytes, lag_seconds, self._engine.done))
+
+    def _ask_retained(self) -> None:
+        now = time.monotonic()
+        if self._asked_at and now - self._asked_at < RETAINED_SECONDS:
+            return
+        self._asked_at = now
+        retained = self._stream.retained(self._claim)
+        if retained is not None:
+            self._tell(SourceRetained(retained.bytes, retained.safe_bytes))
 
 
 def due_after(begun: float, ended: float, every_seconds: float, *, is_behind: bool) -> float:

@@ -96,7 +96,7 @@ class Run:
         self._signals = SignalExecution(parts.home, opened.desk, opened.book, self._copies, tell)
         self._passes = Passes(opened, self._applier, tell)
         self._upkeep = Upkeep(parts.home, settings, self._applier)
-        self._pace = Pace(parts, source, opened.capture, tell)
+        self._pace = Pace(parts, source, opened.claim, opened.capture, tell)
         self._catching_up = CatchingUp(source, opened.capture)
         self._told_state: ConnectorState | None = None
 

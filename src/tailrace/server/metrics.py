@@ -6,6 +6,7 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -15,6 +16,7 @@ from tailrace.errors import TailraceError
 from tailrace.lake.home import LakeHome
 from tailrace.model.table_state import TableState
 from tailrace.server.health import why_not_progressing
+from tailrace.server.lakes.changes import ChangeCounts
 from tailrace.server.lakes.numbers import LakeNumbers
 from tailrace.server.supervisor.board import PUBLISH_SECONDS, Board, Notes
 from tailrace.server.supervisor.door import ConnectorHost
@@ -22,6 +24,8 @@ from tailrace.server.supervisor.supervisor import ConnectorView
 
 STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING")
 CONNECTOR = "connector"
+BUILD_INFO = "tailrace_build_info"
+"""Of the server: the only one without a connector."""
 
 GAUGES = {
     "connector_state": "1 for the state that the connector is in, 0 for the others.",
@@ -29,7 +33,10 @@ GAUGES = {
     "lag_seconds": "Age of the oldest commit in the log that is not published yet; 0 when all are.",
     "lag_bytes": "What the source has written to its own log and ours does not have yet.",
     "lag_transactions": "Transactions in the log that are not published yet.",
-    "changes_per_second": "Changes that come into the log.",
+    "changes_per_second": "Records that come into the log, those of unfinished transactions too.",
+    "newest_cut_timestamp_seconds": "When the source committed what the newest published cut shows.",
+    "source_retained_bytes": "What the source keeps of its own log for the connector.",
+    "source_slot_safe_bytes": "What may still be written before the source gives up the slot; absent without a limit.",
     "log_transactions": "The sequence number of the newest transaction in the log.",
     "log_bytes": "What the log takes on disk.",
     "disk_free_bytes": "What is free on the disk that the lake is on.",
@@ -41,6 +48,7 @@ GAUGES = {
     "snapshot_rows_estimated": "Rows that the copy of a table will bring, about.",
 }
 COUNTERS = {
+    "changes": "Changes of finished transactions that came into the log.",
     "published_transactions": "Transactions published since the server's start.",
     "restarts": "Runs that a transient error ended and that were tried again.",
     "errors": "Errors by kind: transient and definite ends of runs, and tables that went into error.",
@@ -65,6 +73,7 @@ class Connectors(Collector):
         self._supervisor = supervisor
         self._board = board
         self._numbers = numbers
+        self._changes = ChangeCounts()
 
     def describe(self) -> Iterable[Metric]:
         return ()
@@ -76,7 +85,9 @@ class Connectors(Collector):
             families.add_state(view, notes, self._board.now())
             families.add_notes(view.name, notes)
             try:
-                families.add_lake(view.name, self._supervisor.lake_home(view.name), self._numbers)
+                home = self._supervisor.lake_home(view.name)
+                families.add_lake(view.name, home, self._numbers)
+                families.add_changes(view.name, self._changes.count(home))
             except (TailraceError, OSError):
                 # One whose configuration or lake cannot be read has no such figures.
                 continue
@@ -100,6 +111,9 @@ class _Families:
         )
 
     def all(self) -> Iterator[Metric]:
+        built = GaugeMetricFamily(BUILD_INFO, "1, with the version of Tailrace.", labels=["version"])
+        built.add_metric([version("tailrace")], 1)
+        yield built
         yield from self._gauges.values()
         yield from self._counters.values()
         yield self._publishes
@@ -124,6 +138,13 @@ class _Families:
             self._gauge("spark_tasks", told.work.tasks, name)
             if told.lag_bytes is not None:
                 self._gauge("lag_bytes", told.lag_bytes, name)
+        committed_us = notes.newest_commit_us
+        if committed_us:
+            self._gauge("newest_cut_timestamp_seconds", committed_us / 1e6, name)
+        if notes.retained is not None and notes.retained.bytes is not None:
+            self._gauge("source_retained_bytes", notes.retained.bytes, name)
+        if notes.retained is not None and notes.retained.safe_bytes is not None:
+            self._gauge("source_slot_safe_bytes", notes.retained.safe_bytes, name)
         for each in notes.copying:
             self._gauge("snapshot_rows", each.rows_done, name, str(each.table))
             self._gauge("snapshot_rows_estimated", each.rows_estimated, name, str(each.table))
@@ -133,7 +154,11 @@ class _Families:
             self._counters["errors"].add_metric([name, kind], notes.errors[kind])
         for step, count in sorted(notes.notified.items()):
             self._counters["snapshot_steps"].add_metric([name, step], count)
-        self._publishes.add_metric([name], _buckets(notes.publishes), notes.publish_seconds)
+        self._publishes.add_metric([name], _buckets(notes.publishes.counts), notes.publishes.seconds)
+
+    def add_changes(self, name: str, count: int | None) -> None:
+        if count is not None:
+            self._counters["changes"].add_metric([name], count)
 
     def add_lake(self, name: str, home: LakeHome, numbers: LakeNumbers) -> None:
         if home.source() is None:

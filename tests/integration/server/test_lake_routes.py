@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -337,6 +340,13 @@ def test_a_body_whose_length_is_not_told_is_refused_where_it_becomes_too_long(sh
     assert server.http.get("/connectors/long").status_code == 404
 
 
+def figure(text: str, name: str) -> float:
+    """Of the connector `shop`."""
+    found = re.search(rf'^tailrace_{name}\{{connector="shop"\}} (\S+)$', text, re.MULTILINE)
+    assert found, name
+    return float(found[1])
+
+
 def test_figures_and_health_say_whether_it_progresses(shop: tuple[Served, str]) -> None:
     server, dsn = shop
     execute(dsn, "insert into large select generate_series(30000, 30010)")
@@ -355,6 +365,13 @@ def test_figures_and_health_say_whether_it_progresses(shop: tuple[Served, str]) 
         assert line in text
     for name in ("lag_bytes", "log_bytes", "disk_free_bytes", "published_transactions_total", "errors_total"):
         assert f"tailrace_{name}{{" in text
+    assert f'tailrace_build_info{{version="{version("tailrace")}"}} 1.0' in text
+    assert figure(text, "source_retained_bytes") > 0
+    assert "tailrace_source_slot_safe_bytes{" not in text, "there is no limit"
+    assert abs(figure(text, "newest_cut_timestamp_seconds") - time.time()) < 300
+    before = figure(text, "changes_total")
+    execute(dsn, "insert into large select generate_series(40000, 40099)")
+    wait_until(lambda: figure(server.http.get("/metrics").text, "changes_total") >= before + 100, 30)
     assert server.ask("GET", "/health/live") == {"status": "live"}
     wait_until(lambda: server.http.get("/health/ready").status_code == 200, 30)
     server.create("bad", config_for(dsn) | {"database.dbname": "none"})

@@ -16,6 +16,7 @@ from tailrace.connector.events import (
     CopyNotified,
     CutPublished,
     SnapshotProgressed,
+    SourceRetained,
     StateChanged,
     StreamProgressed,
     TableChanged,
@@ -62,6 +63,20 @@ class Stage:
     since_us: int
 
 
+@dataclass(frozen=True)
+class Publishes:
+    """What publishing took."""
+
+    counts: Counter[float] = field(default_factory=Counter)
+    """How many took no longer than each of `PUBLISH_SECONDS`, and longer than the one before."""
+    seconds: float = 0.0
+    """All of them."""
+
+    def plus(self, seconds: float) -> Publishes:
+        bound = next(bound for bound in PUBLISH_SECONDS if seconds <= bound)
+        return Publishes(self.counts + Counter([bound]), self.seconds + seconds)
+
+
 @dataclass
 class Notes:
     """What is known of one connector."""
@@ -75,10 +90,7 @@ class Notes:
     """Published since the server's start."""
     notified: Counter[str] = field(default_factory=Counter)
     """Steps of copies."""
-    publishes: Counter[float] = field(default_factory=Counter)
-    """How many took no longer than each of `PUBLISH_SECONDS`, and longer than the one before."""
-    publish_seconds: float = 0.0
-    """All of them."""
+    publishes: Publishes = field(default_factory=Publishes)
     moved_at: float | None = None
     """When it was last seen to get further, to have nothing to do, or to begin; None where it is held or has no run."""
     stage: Stage | None = None
@@ -86,6 +98,14 @@ class Notes:
     """This run's source has once said how much of it the log lacks: one that no longer says so cannot be asked."""
     newest: CutPublished | None = None
     """The newest cut."""
+    retained: SourceRetained | None = None
+    """What this run's source keeps for it."""
+
+    @property
+    def newest_commit_us(self) -> int:
+        """When the source committed what the newest published cut shows; 0 if unknown."""
+        cuts = [told.cut for told in (self.progress, self.newest) if told is not None]
+        return max(cuts, key=lambda cut: cut.seq).position.time_us if cuts else 0
 
     @property
     def is_held(self) -> bool:
@@ -110,8 +130,7 @@ class Board:
             notes = self._notes.get(name)
             if notes is None:
                 return Notes()
-            errors, notified, publishes = notes.errors.copy(), notes.notified.copy(), notes.publishes.copy()
-            return replace(notes, errors=errors, notified=notified, publishes=publishes)
+            return replace(notes, errors=notes.errors.copy(), notified=notes.notified.copy())
 
     def samples(self) -> dict[str, Sample]:
         """What each connector that told of its progress in the last seconds is at."""
@@ -144,6 +163,8 @@ class Board:
                     self._note_move(notes)
                 case SnapshotProgressed(tables):
                     self._note_copying(notes, tuple(tables))
+                case SourceRetained():
+                    notes.retained = told
                 case TroubleChanged():
                     notes.trouble = _struggle(notes.trouble, told)
                 case TableChanged(table, record):
@@ -161,7 +182,7 @@ class Board:
             notes.stage = Stage(told.life.phase, _now_us())
         if not told.life.has_run:
             notes.progress, notes.trouble, notes.copying, notes.moved_at = None, None, (), None
-            notes.counts_bytes = False
+            notes.counts_bytes, notes.retained = False, None
         else:
             self._note_move(notes)
 
@@ -187,8 +208,7 @@ class Board:
             notes.transactions += max(0, told.cut.seq - notes.newest.cut.seq)
         notes.newest = told
         self._note_move(notes)
-        notes.publishes[next(bound for bound in PUBLISH_SECONDS if told.seconds <= bound)] += 1
-        notes.publish_seconds += told.seconds
+        notes.publishes = notes.publishes.plus(told.seconds)
 
 
 def _struggle(was: Struggle | None, told: TroubleChanged) -> Struggle | None:

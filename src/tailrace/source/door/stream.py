@@ -11,7 +11,7 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.source.door.control import CaptureControl
 from tailrace.source.door.offsets import SourceOffsets
-from tailrace.source.door.values import Claim, Problem, Waiting, wait_in_silence
+from tailrace.source.door.values import Claim, Problem, Retained, Waiting, wait_in_silence
 
 
 @dataclass(frozen=True)
@@ -111,3 +111,7 @@ class Stream(Protocol):
     def lag_bytes(self, ordinal: int) -> int | None:
         """About how much of the source's own log lies after this; None where it does not count in bytes."""
         ...
+
+    def retained(self, claim: Claim) -> Retained | None:
+        """What the source keeps for this claim; None where it keeps nothing, cannot say or does not answer."""
+        return None

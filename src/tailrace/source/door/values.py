@@ -27,6 +27,16 @@ class Problem:
     hint: str
 
 
+@dataclass(frozen=True)
+class Retained:
+    """What the source keeps of its own log for a claim."""
+
+    bytes: int | None
+    """How much that is at present; None where it does not count in bytes."""
+    safe_bytes: int | None = None
+    """How much more may be written before the source may give up what it keeps; None where it sets no limit."""
+
+
 Waiting = Callable[[Problem | None], None]
 """Called again and again while a call is held up by others at the source, with what holds it up as far as it is known.
 May raise: the call then ends at once and leaves nothing of what it was about to make."""

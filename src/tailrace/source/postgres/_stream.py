@@ -15,7 +15,7 @@ from tailrace.model.position import SourcePosition
 from tailrace.model.table import TableId
 from tailrace.source.door.control import CaptureControl
 from tailrace.source.door.stream import Leftovers, Prepared
-from tailrace.source.door.values import Claim, Waiting, wait_in_silence
+from tailrace.source.door.values import Claim, Retained, Waiting, wait_in_silence
 from tailrace.source.postgres._claims import require_names, require_signals, require_usable
 from tailrace.source.postgres._continuity import continued, restart
 from tailrace.source.postgres._offsets import PostgresOffsets
@@ -28,7 +28,7 @@ from tailrace.source.postgres.server.history import History
 from tailrace.source.postgres.server.identity import reached_soon, wal_position
 from tailrace.source.postgres.server.lock_waits import Waiter
 from tailrace.source.postgres.stream import capture
-from tailrace.source.postgres.stream.slot import create_slot, drop_slot, find_ready_slot, require_slot
+from tailrace.source.postgres.stream.slot import create_slot, drop_slot, find_ready_slot, require_slot, retained
 
 
 class PostgresStream(ReachedDatabase):
@@ -138,6 +138,12 @@ class PostgresStream(ReachedDatabase):
     def lag_bytes(self, ordinal: int) -> int | None:
         try:
             return max(0, self._history.position(self._kept.ask(wal_position)).ordinal - ordinal)
+        except TransientError:
+            return None
+
+    def retained(self, claim: Claim) -> Retained | None:
+        try:
+            return self._kept.ask(lambda conn: retained(conn, claim["slot"]))
         except TransientError:
             return None
 

@@ -12,6 +12,7 @@ import psycopg
 from psycopg import sql
 
 from tailrace.errors import DefiniteError, GapError, TransientError
+from tailrace.source.door.values import Retained
 from tailrace.source.postgres.named_sql import load
 from tailrace.source.postgres.server.connection import connect
 from tailrace.source.postgres.server.lock_waits import Waiter, open_writers
@@ -84,6 +85,12 @@ def find_slot(conn: psycopg.Connection, name: str) -> Slot | None:
         raise DefiniteError(f"slot {name} uses the plugin {row[1]}, not pgoutput", "choose another name with --slot")
     confirmed, restart = (None if text is None else Lsn.parse(text) for text in (row[3], row[7]))
     return Slot(name, row[0], row[2], confirmed, row[4], restart, row[8])
+
+
+def retained(conn: psycopg.Connection, name: str) -> Retained | None:
+    """What the server keeps for a slot; None without one, and for one that it has given up."""
+    row = conn.execute(QUERIES["retained"], {"slot": name}).fetchone()
+    return None if row is None else Retained(max(0, row[0]), row[1])
 
 
 def find_ready_slot(conn: psycopg.Connection, name: str, *, is_ours: bool) -> Slot | None:

@@ -9,6 +9,14 @@ select database, plugin, active_pid, confirmed_flush_lsn::text, to_jsonb(s) ->> 
 from pg_replication_slots s
 where slot_name = %(slot)s;
 
+-- retained: the bytes of WAL that a slot holds, and how many more it may hold before the server gives it up
+select pg_wal_lsn_diff(
+         case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, restart_lsn
+       )::bigint,
+       (to_jsonb(s) ->> 'safe_wal_size')::bigint
+from pg_replication_slots s
+where slot_name = %(slot)s and restart_lsn is not null;
+
 -- slots_here: the logical slots of this database, and which process reads from each
 select slot_name, active_pid
 from pg_replication_slots
