@@ -15,7 +15,7 @@ from tests.doors import feed
 from tests.doors.scripted_offsets import WORDS
 
 from tailrace.model.position import SourcePosition
-from tailrace.model.table import TableSchema
+from tailrace.model.table import TableId, TableSchema
 from tailrace.source.door.codec import Codec
 from tailrace.source.door.offsets import OffsetWords
 from tailrace.source.door.values import Definition, View
@@ -67,6 +67,10 @@ class ScriptedCodec(Codec):
     def filtered(chunk: Any, condition: str) -> Any:
         """A condition is written `column = JSON`."""
         return replace(chunk, condition=condition)
+
+    @staticmethod
+    def rows_query(table: TableId, condition: str | None) -> str:
+        return f"rows of {table}" if condition is None else f"rows of {table} with {condition}"
 
     @staticmethod
     def is_same_shape(old: Definition, new: Definition) -> bool:

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from tailrace.server.api import connectors, events, health, plugins, root, session, signals, sql
 from tailrace.server.api.config import routes as config
+from tailrace.server.api.copies import routes as copies
 from tailrace.server.api.cuts import routes as cuts
 from tailrace.server.api.errors import RESPONSES, explain_errors
 from tailrace.server.api.log import routes as log
@@ -43,6 +44,7 @@ AREAS = (
     log,
     query,
     signals,
+    copies,
     events,
     messages,
     sql,

@@ -47,6 +47,53 @@ def test_a_copy_stops_reading_when_it_is_paused_or_stopped_and_continues_when_it
         assert _still(server, database) < ROWS
         stopped = server.ask("GET", "/connectors/shop/tables/public.large")
         assert (stopped["state"], server.ask("GET", COPIES)["copying"]) == ("errored", [])
+
+        asked, *first = server.ask("GET", f"{COPIES}/runs")
+        assert (asked["signal"], asked["channel"], asked["type"]) == ("copy", "request", "incremental")
+        assert (asked["state"], [each["table"] for each in asked["tables"]]) == ("stopped", ["public.large"])
+        assert asked["tables"][0]["step"] == "aborted"
+        assert paused <= asked["rows"] < ROWS
+        assert {(each["signal"], each["state"], each["ended"] < asked["began"]) for each in first} == {
+            (None, "done", True)
+        }
+        assert {table["table"] for each in first for table in each["tables"]} == {"public.t", "public.large"}
+        assert server.ask("GET", f"{COPIES}/runs?limit=1") == [asked]
+        told = [each for each in server.ask("GET", COPIES)["notifications"] if each["table"] == "public.large"]
+        assert max(each["held_seconds_max"] for each in told) > 0
+        server.ask("DELETE", "/connectors/shop?drop_source=true", status=204)
+
+
+def test_a_dry_run_says_what_a_copy_would_be_and_sends_nothing(database: str, tmp_path: Path) -> None:
+    execute(database, SCRIPT + "analyze large; analyze t")
+    plan = f"{COPIES}?dry_run=true"
+    with serving(tmp_path / "home") as server:
+        server.create("shop", config_for(database))
+        server.create("idle", config_for(database), initial_state="STOPPED")
+        wait_until(lambda: _states(server) == {"live"}, 60)
+        filtered = {"data-collection": "public.large", "filter": "id > 5"}
+        body = {"data-collections": ["public\\..*", "none"], "additional-conditions": [filtered]}
+        found = server.ask("POST", plan, body, 200)
+        assert (found["possible"], found["problem"], found["source_error"]) == (True, None, None)
+        assert found["missing"] == "no table matches none"
+        large, small = found["tables"]
+        assert (large["table"], large["state"], large["rows_estimated"]) == ("public.large", "live", ROWS)
+        assert large["sql"] == "select * from public.large where (id > 5)"
+        assert (small["rows_estimated"], small["condition"], small["sql"]) == (0, None, "select * from public.t")
+        assert found["rows_estimated"] == ROWS
+
+        for filter_ in ("id > 'x'", "nonsense(", "id = 1; drop table t", "id = '\x00'"):
+            wrong = {"data-collections": ["public.large"], "additional-conditions": [filtered | {"filter": filter_}]}
+            answer = server.ask("POST", plan, wrong, (200, 400))
+            assert not answer.get("possible"), (filter_, answer)
+        unordered = server.ask("POST", plan, {"data-collections": ["public.large"], "surrogate-key": "none"}, 200)
+        assert "none" in unordered["problem"]
+        nothing = server.ask("POST", plan, {"data-collections": ["nope"]}, 200)
+        assert (nothing["possible"], nothing["problem"]) == (False, "nothing would be copied: no table matches nope")
+        server.ask("POST", plan, {"data-collections": []}, 400)
+        server.ask("POST", plan, {"data-collections": ["public.t"], "type": "odd"}, 400)
+        server.ask("POST", "/connectors/idle/snapshots?dry_run=true", {"data-collections": ["public.t"]}, 409)
+        server.ask("POST", f"{COPIES}/pause", {"type": "nonsense"}, 400)
+        assert server.ask("GET", "/connectors/shop/signals") == []
         server.ask("DELETE", "/connectors/shop?drop_source=true", status=204)
 
 

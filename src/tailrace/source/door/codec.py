@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailrace.model.position import SourcePosition
-from tailrace.model.table import TableSchema
+from tailrace.model.table import TableId, TableSchema
 from tailrace.source.door.offsets import OffsetWords
 from tailrace.source.door.values import Chunk, Definition, View
 
@@ -87,4 +87,10 @@ class Codec(Protocol):
         """Those of the chunk's rows for which a condition holds that a person wrote in the source's own language.
 
         Reading it is a definite error where it is anything else than a condition, and where it writes."""
+        ...
+
+    @staticmethod
+    def rows_query(table: TableId, condition: str | None) -> str:
+        """The query that a copy of a table's rows, or of those for which a condition holds, comes to: in the source's
+        own language, for a person."""
         ...

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from tailrace.model.position import SourcePosition
-from tailrace.model.table import TableSchema
+from tailrace.model.table import TableId, TableSchema
 from tailrace.offsets.layout import Wire
 from tailrace.offsets.layouts.postgres import LAYOUT
 from tailrace.source.door.codec import Codec
@@ -86,3 +87,15 @@ class PostgresCodec(Codec):
     @staticmethod
     def filtered(chunk: Chunk, condition: str) -> Chunk:
         return replace(chunk, condition=condition)
+
+    @staticmethod
+    def rows_query(table: TableId, condition: str | None) -> str:
+        names = ".".join(_identifier(each) for each in (table.namespace, table.name))
+        return f"select * from {names}" + ("" if condition is None else f" where ({condition})")
+
+
+def _identifier(name: str) -> str:
+    """Quoted where a person would have to."""
+    if re.fullmatch(r"[a-z_][a-z0-9_]*", name):
+        return name
+    return '"' + name.replace('"', '""') + '"'

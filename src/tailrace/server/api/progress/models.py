@@ -20,6 +20,10 @@ class CopyProgress(BaseModel):
     percent: float
     rows_per_second: float
     seconds_left: float | None = Field(description="None where that cannot be told yet.")
+    is_estimated: bool = Field(
+        description="Whether `rows_estimated` says how far it is: not if the source had no estimate, or too low a one."
+    )
+    held_seconds_max: float = Field(description="The longest that a window has held a state of the source.")
 
     @classmethod
     def of(cls, each: TableProgress) -> CopyProgress:
@@ -31,6 +35,8 @@ class CopyProgress(BaseModel):
             percent=round(each.percent, 1),
             rows_per_second=round(each.rows_per_second, 1),
             seconds_left=None if each.seconds_left is None else round(each.seconds_left, 1),
+            is_estimated=each.rows_done < each.rows_estimated,
+            held_seconds_max=round(each.held_seconds_max, 3),
         )
 
 
