@@ -19,6 +19,7 @@ ORDER = (
     "doctor",
     "sync",
     "query",
+    "ui",
     "wait",
     "tables",
     "verify",

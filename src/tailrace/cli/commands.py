@@ -17,11 +17,14 @@ from tailrace.cli.given import Given
 from tailrace.cli.lake import offsets as offset_commands
 from tailrace.cli.lake import signals as signal_commands
 from tailrace.cli.lake import tables as table_commands
+from tailrace.cli.lake.ui import ANY_PORT, ConsoleCommand, Listen, Opens, TokenFile
+from tailrace.cli.lake.ui import ui as ui_command
 from tailrace.cli.log import commands as log_commands
 from tailrace.cli.options import AsJson, AsLines, Dsn, EngineName, Lake, Position
 from tailrace.cli.phrases import phrased
 from tailrace.cli.server import serve as serve_commands
 from tailrace.cli.server import sql as sql_commands
+from tailrace.cli.sync.console_beside import wanted_console
 from tailrace.cli.sync.doctor import doctor as doctor_command
 from tailrace.cli.sync.drop import drop as drop_command
 from tailrace.cli.sync.run import NOTHING_YET, run_connector
@@ -40,6 +43,7 @@ app.command()(run_command)
 app.add_typer(table_commands.app, name="tables")
 app.add_typer(log_commands.app, name="log")
 app.command()(serve_commands.serve)
+app.command()(ui_command)
 app.add_typer(offset_commands.app, name="offsets")
 app.command()(signal_commands.signal)
 app.command()(signal_commands.signals)
@@ -64,11 +68,15 @@ def tailrace(
 
 
 @app.command()
-def sync(
+def sync(  # noqa: PLR0913, PLR0917  each is an option
     dsn: Dsn,
     lake: Lake,
     once: Annotated[bool, typer.Option("--once", help="Catch up to now, publish, and exit.")] = False,
     as_json: AsLines = False,
+    ui: Annotated[bool, typer.Option("--ui", help="Show the console of this lake while it runs.")] = False,
+    listen: Listen = ANY_PORT,
+    token_file: TokenFile = None,
+    opens: Opens = False,
     *,
     given: Given,
 ) -> None:
@@ -78,7 +86,8 @@ def sync(
     {left} until the next run or `tailrace drop`. Exit code 1 with a table in error.
     """
     with shown_errors(NOTHING_YET):
-        run_connector(given.configuration(dsn, lake), once=once, as_json=as_json)
+        console = wanted_console(ConsoleCommand(listen, token_file, opens), given.written(), is_wanted=ui)
+        run_connector(given.configuration(dsn, lake), once=once, as_json=as_json, console=console)
 
 
 @app.command()

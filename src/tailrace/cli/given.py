@@ -67,6 +67,10 @@ class Given:
         """What was given for an option, as it is."""
         return next((value for each, value in self.values.items() if each.name == option), None)
 
+    def written(self) -> dict[str, str]:
+        """What was given, as properties for people to read: a list's items as they are, tables as patterns."""
+        return self._properties() | {key: ", ".join(items) for key, items in self._lists().items()}
+
     def _properties(self) -> dict[str, str]:
         return {
             option.key: _as_it_stands(_text(option, value))

@@ -16,7 +16,7 @@ from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
 from tests.serving import Served, config_for, process, serving
 
-from tailrace.server.supervisor.supervisor import ASKING_MAX
+from tailrace.server.supervisor.asking import ASKING_MAX
 
 SECRET = "env-canary-4711"
 PASSWORD = "s3cr3t-canary"

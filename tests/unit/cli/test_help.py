@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import tailrace
 from tailrace.cli.commands import app
 
-COMMANDS = ("doctor", "sync", "query", "wait", "tables", "verify", "drop", "run")
+COMMANDS = ("doctor", "sync", "query", "ui", "wait", "tables", "verify", "drop", "run")
 
 
 def printed(*arguments: str) -> str:

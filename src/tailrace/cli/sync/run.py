@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +18,7 @@ from tailrace import ending
 from tailrace.cli.console import PlainConsole, print_json, print_table
 from tailrace.cli.errors import shown_errors
 from tailrace.cli.options import AsLines
+from tailrace.cli.sync.console_beside import WantedConsole, shown_run
 from tailrace.errors import DefiniteError
 from tailrace.model.lake_address import LakeAddress
 
@@ -71,7 +74,9 @@ def run(
         run_connector(configuration, once=once, as_json=as_json)
 
 
-def run_connector(configuration: Configuration, *, once: bool, as_json: bool = False) -> None:
+def run_connector(
+    configuration: Configuration, *, once: bool, as_json: bool = False, console: WantedConsole | None = None
+) -> None:
     """To its end, shown on the terminal or as JSON lines. Exit code 1, with the tables named, when one is in error;
     130 when it was interrupted before it had published what it was to publish."""
     from tailrace.cli.sync.event_lines import EventLines
@@ -82,16 +87,18 @@ def run_connector(configuration: Configuration, *, once: bool, as_json: bool = F
 
     settings = replace(configuration.settings, once=once or configuration.settings.once)
     connector = Connector(settings, source_of(configuration.dsn, **configuration.source_options))
-    with EventLines() if as_json else TerminalProgress(PlainConsole()) as progress:
-        shown = _Shown(connector, progress)
+    terminal = PlainConsole(stderr=as_json)
+    watched = shown_run(connector, replace(configuration, settings=settings), console, partial(_say, terminal))
+    with EventLines() if as_json else TerminalProgress(terminal) as progress, watched as running:
+        shown = _Shown(progress, running.end)
         connector.subscribe(shown.show)
         # The second Ctrl-C does not wait for the batch in hand.
         ending.on_interrupt(
             f"interrupted: what is not published yet comes with the next run. {kept_text(settings.lake)}"
         )
         with ending.stopping(shown.stop):
-            connector.start()
-            while not connector.wait(timeout_seconds=0.2):
+            running.begin()
+            while running.wait():
                 pass
     if shown.was_stopped:
         text = stopped_text(settings.lake, is_prepared=shown.is_prepared)
@@ -104,9 +111,9 @@ def run_connector(configuration: Configuration, *, once: bool, as_json: bool = F
 class _Shown:
     """A run that a person watches, and may stop. Events come by the connector's threads."""
 
-    def __init__(self, connector: Connector, progress: TerminalProgress | EventLines) -> None:
-        self._connector = connector
+    def __init__(self, progress: TerminalProgress | EventLines, end: Callable[[], None]) -> None:
         self._progress = progress
+        self._end = end
         self._is_unread = False
         self.was_stopped = False
         self.is_prepared = False
@@ -114,7 +121,7 @@ class _Shown:
 
     def stop(self) -> None:
         self.was_stopped = True
-        self._connector.stop()
+        self._end()
 
     def show(self, event: Event) -> None:
         from tailrace.connector.events import SourcePrepared
@@ -127,6 +134,10 @@ class _Shown:
             # Whoever reads the output has had enough, as of any command: `tailrace sync … | head`.
             self._is_unread = True
             self.stop()
+
+
+def _say(terminal: PlainConsole, line: str) -> None:
+    terminal.print(escape(line), highlight=False, soft_wrap=True)
 
 
 def _exit_by_tables(connector: Connector, lake: LakeAddress) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,8 +24,9 @@ from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession, session
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome
-from tailrace.server.errors import BusyError, NotFoundError, RequestConflictError, RequestError
+from tailrace.server.errors import NotFoundError, RequestConflictError, RequestError
 from tailrace.server.supervisor._admission import Admission, ServerRules
+from tailrace.server.supervisor.asking import SourceRequests
 from tailrace.server.supervisor.home import ServerHome, require_name
 from tailrace.server.supervisor.hosted import Hosted, Hosting, shown_state
 from tailrace.server.supervisor.hub import Hub
@@ -37,8 +38,6 @@ from tailrace.source.kinds import source_of
 
 END_SECONDS = 60.0
 """How long a removal waits for a run to end."""
-ASKING_MAX = 8
-"""How many requests may wait for sources at once. Each holds a thread, and others need threads too."""
 NAME = "name"
 
 logger = logging.getLogger(__name__)
@@ -91,7 +90,7 @@ class Supervisor:
         self._editing = threading.RLock()
         self._hosted: dict[str, Hosted] = {}
         self._removing: set[str] = set()
-        self._asking = threading.BoundedSemaphore(ASKING_MAX)
+        self._requests = SourceRequests()
         self.own = OwnParts(home.messages, self.session, home.path, store.address)
 
     def begin(self) -> None:
@@ -189,15 +188,9 @@ class Supervisor:
         """For what may only be done to a stopped connector: it stays stopped inside. A conflict if it is not."""
         return self._find(name).kept_stopped()
 
-    @contextmanager
-    def asking_source(self) -> Iterator[None]:
+    def asking_source(self) -> AbstractContextManager[None]:
         """For a request that waits for a source, which may not answer. Too many at once are told to come back."""
-        if not self._asking.acquire(blocking=False):
-            raise BusyError(f"{ASKING_MAX} requests wait for sources already", "ask again when one has ended")
-        try:
-            yield
-        finally:
-            self._asking.release()
+        return self._requests.one()
 
     def restart(self, name: str, *, only_failed: bool = False) -> ConnectorView:
         """Begin again, also after a definite error."""
