@@ -172,6 +172,27 @@ def test_a_change_that_cannot_be_shows_the_rule_and_is_not_to_be_applied(shop: S
     expect(json_text).to_have_value(json.dumps(shop.ask("GET", "/offsets"), indent=2))
 
 
+def test_a_place_is_found_by_counting_transactions_back_and_by_a_time(shop: SmallShop, visit: Visit) -> None:
+    shop.run()
+    first = shop.commit(f"insert into customers values ({next(ROW)}, 'new')")
+    shop.commit(f"insert into customers values ({next(ROW)}, 'new')")
+    shop.stop()
+    page = offsets_page(visit)
+    wanted = shop.ask("GET", f"/log/transactions/{first}")["transaction"]
+    position = expect(page.get_by_label("lsn", exact=True).locator("../.."))
+    page.get_by_label("Back by transactions").fill("1")
+    page.get_by_label("Back by transactions").press("Enter")
+    position.to_contain_text(wanted["position"])
+    expect(page.get_by_text(f"transaction {first}, committed")).to_be_visible()
+    page.get_by_role("button", name="Undo my changes").click()
+    page.get_by_label("To a time, UTC").fill("2020-01-01T00:00:00")
+    page.get_by_label("To a time, UTC").press("Enter")
+    expect(page.get_by_text("no cut that is kept is so old")).to_be_visible()
+    page.get_by_label("To a time, UTC").fill("2099-01-01T00:00:00")
+    page.get_by_label("To a time, UTC").press("Enter")
+    position.to_contain_text(shop.ask("GET", "/cuts/newest")["position"])
+
+
 @pytest.fixture
 def legacy(shop: SmallShop, postgres: EmbeddedPostgres) -> Iterator[SmallShop]:
     """A connector that has not begun, and what a Debezium connector left in its database."""

@@ -10,7 +10,7 @@ import { Spark } from "../parts/chart.js";
 import { CopyButton } from "../parts/copying.js";
 import { freshness, lagWords } from "../parts/freshness.js";
 import { Empty, Failure, Hint, Shown } from "../parts/notice.js";
-import { connectorState, State, trouble, wordOf } from "../parts/state.js";
+import { connectorState, State, trouble, urgency, wordOf } from "../parts/state.js";
 
 const SPARK_SECONDS = 900;
 
@@ -39,7 +39,7 @@ function All({ all, route, server }) {
   return html`<${Strip} entries=${entries} />
     <${Filters} entries=${entries} wanted=${wanted} search=${search} />
     <div class="card connectors">
-      <div class="connector heading" aria-hidden="true"><span>Connector</span><span>State</span><span>Lake shows</span><span>Behind</span><span>Lag, 15 minutes</span><span>Tables</span><span></span></div>
+      <div class="connector heading" aria-hidden="true"><span>Connector</span><span>State</span><span>Lake shows</span><span>Behind</span><span>Lag, 15 min</span><span>Tables</span><span></span></div>
       <ul>${shown.map(([name, entry]) => html`<${Row} key=${name} name=${name} progress=${entry.progress} server=${server} figures=${figures.data} />`)}</ul>
       ${!shown.length && html`<${Empty} title="No connector fits"><button type="button" class="button" onClick=${() => goWith({ state: null, search: null })}>Show all</button><//>`}
     </div>`;
@@ -83,7 +83,7 @@ function Filters({ entries, wanted, search }) {
   return html`<div class="row apart">
     <div class="chips" role="group" aria-label="Show only">
       <button type="button" class="chip" aria-pressed=${String(!wanted)} onClick=${() => goWith({ state: null })}>All ${entries.length}</button>
-      ${Object.entries(counts).map(([state, n]) => html`<button type="button" class="chip" aria-pressed=${String(wanted === state)} onClick=${() => goWith({ state: wanted === state ? null : state })}>
+      ${Object.entries(counts).sort(([a], [b]) => urgency(a) - urgency(b)).map(([state, n]) => html`<button type="button" class="chip" aria-pressed=${String(wanted === state)} onClick=${() => goWith({ state: wanted === state ? null : state })}>
         <${State} of=${state} word=${`${wordOf(state)[0]} ${n}`} quiet /></button>`)}
     </div>
     <input type="search" class="search" aria-label="Find a connector" placeholder="Find a connector" value=${search} onInput=${(event) => goWith({ search: event.target.value })} />
@@ -99,7 +99,7 @@ function Row({ name, progress, server, figures }) {
   const spark = figures?.connectors?.[name]?.lag_seconds ?? [];
   const button = (id) => html`<${ActionButton} icon name=${name} action=${actions[id]} progress=${progress} server=${server} done=${() => fail(null)} failed=${fail} />`;
   return html`<li class="connector">
-    <div><h2><a class="rowlink" href=${linkTo(name)}>${name}</a></h2><p class="small soft break">${sourceText(progress)}</p></div>
+    <div><h2 title=${name}><a class="rowlink" href=${linkTo(name)}>${name}</a></h2><p class="small soft break">${sourceText(progress)}</p></div>
     <div aria-live="polite">${asked ? html`<span class="state tone-info"><span class="spin"></span>${asked.doing}</span>` : html`<${State} of=${state} />`}</div>
     <div class="figures"><span class="narrow-label">Lake shows </span>${freshness(progress, now)}</div>
     <div class="figures"><span class="narrow-label">Behind </span>${lagWords(progress)}</div>

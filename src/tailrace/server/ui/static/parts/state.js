@@ -66,12 +66,15 @@ export function connectorState(progress) {
 /** Worst first. */
 const ORDER = ["failed", "stuck", "restarting", "unassigned", "snapshotting", "running", "paused", "stopped"];
 
+/** @param {string} state Of `connectorState`. */
+export const urgency = (state) => (ORDER.includes(state) ? ORDER.indexOf(state) : 4);
+
 /** @returns {number} The smaller, the more it needs a person. */
 export function trouble(progress) {
   const state = connectorState(progress);
-  const place = ORDER.indexOf(state);
+  const place = urgency(state);
   const errored = progress?.tables?.errored ? 0.5 : 0;
   if (state === "running" && progress.trouble) return 1.2;
   if (errored && place > 1) return 1.5;
-  return place < 0 ? 4 : place;
+  return place;
 }

@@ -14,7 +14,7 @@ export const PLACES = ["lsn", "lsn_proc", "lsn_commit"];
 /**
  * @typedef {{entries: any[], body: any, isChanged: boolean, text: string, textFault: string | null, assessment: any,
  *   error: any, isAsking: boolean, faults: Record<string, string[]>, set: (field: string, value: any) => void,
- *   remove: (field: string) => void, setText: (text: string) => void, moveTo: (position: string) => void,
+ *   remove: (field: string) => void, setText: (text: string) => void, moveTo: (position: string, aim?: string | null) => void,
  *   forget: () => void, look: () => Promise<any>}} Draft `look` asks what would follow from where the offset is by then;
  *   its answer has the body that was `asked`.
  */
@@ -23,6 +23,7 @@ export const PLACES = ["lsn", "lsn_proc", "lsn_commit"];
 export function useDraft(name, entries, state) {
   const [changes, setChanges] = useState(/** @type {Record<string, any>} */ ({}));
   const [typed, setTyped] = useState(/** @type {string | null} */ (null));
+  const [aim, setAim] = useState(/** @type {string | null} */ (null));
   const [answer, setAnswer] = useState(/** @type {any} */ ({ assessment: null, error: null, isAsking: false }));
   const [parsed, textFault] = useMemo(() => (typed === null ? [null, null] : read(typed)), [typed]);
   const body = useMemo(() => parsed ?? { offsets: changed(entries, changes) }, [parsed, entries, changes]);
@@ -31,13 +32,13 @@ export function useDraft(name, entries, state) {
   // While the connector runs, its offset moves every second; what is asked is what the person changed.
   const question = isChanged ? JSON.stringify([changes, typed, state], (_, found) => (found === undefined ? { gone: true } : found)) : "";
   const latest = useRef(/** @type {any} */ (null));
-  latest.current = { question, parsed, changes };
+  latest.current = { question, parsed, changes, aim };
   const look = useCallback(async () => {
     const of = latest.current;
     const show = (found) => latest.current.question === of.question && setAnswer({ isAsking: false, ...found });
     try {
-      const asked = of.parsed ?? { offsets: changed((await get(connectorPath(name, "/offsets"))).offsets, of.changes) };
-      const { data } = await ask({ method: "PATCH", path: connectorPath(name, "/offsets?dry_run=true"), body: asked });
+      const asked = of.parsed ?? (await wanted(name, of));
+      const data = await dryRun(name, asked);
       show({ assessment: data, error: null });
       return { ...data, asked };
     } catch (error) {
@@ -54,16 +55,15 @@ export function useDraft(name, entries, state) {
   return {
     entries, body, isChanged, text, textFault, ...answer, look,
     faults: faultsOf(answer),
-    set: (field, value) => begin(typed, setTyped, () => setChanges({ ...changes, [field]: value })),
-    remove: (field) => begin(typed, setTyped, () => setChanges({ ...changes, [field]: undefined })),
+    set: (field, value) => begin(setTyped, setAim, () => setChanges({ ...changes, [field]: value })),
+    remove: (field) => begin(setTyped, setAim, () => setChanges({ ...changes, [field]: undefined })),
     setText: setTyped,
-    moveTo: (position) => {
-      const at = lsn(position);
-      const there = PLACES.filter((field) => field in (entries[0].offset ?? {}));
-      setTyped(null);
-      if (at !== null) setChanges(Object.fromEntries((there.length ? there : ["lsn"]).map((field) => [field, at])));
-    },
+    moveTo: (position, key = null) => begin(setTyped, setAim, () => {
+      setChanges(movedTo(entries, position));
+      setAim(key);
+    }),
     forget: () => {
+      setAim(null);
       setChanges({});
       setTyped(null);
     },
@@ -71,9 +71,26 @@ export function useDraft(name, entries, state) {
 }
 
 /** The form takes over from the text only once the text was thrown away: they never show two different drafts. */
-function begin(typed, setTyped, change) {
-  if (typed !== null) setTyped(null);
+function begin(setTyped, setAim, change) {
+  setTyped(null);
+  setAim(null);
   change();
+}
+
+/** The server's answer. @param {any} body */
+export const dryRun = async (name, body) => (await ask({ method: "PATCH", path: connectorPath(name, "/offsets?dry_run=true"), body })).data;
+
+/** What is to be, from where the offset is by now. A place that moves, such as the end of the source, is looked up again. */
+async function wanted(name, { changes, aim }) {
+  const { offsets } = await get(connectorPath(name, "/offsets"));
+  const at = aim && (await dryRun(name, { offsets })).positions[aim];
+  return { offsets: changed(offsets, at ? movedTo(offsets, at) : changes) };
+}
+
+function movedTo([first], position) {
+  const at = lsn(position);
+  const there = PLACES.filter((field) => field in (first?.offset ?? {}));
+  return at === null ? {} : Object.fromEntries((there.length ? there : ["lsn"]).map((field) => [field, at]));
 }
 
 function changed(entries, changes) {

@@ -15,8 +15,9 @@ export function Intents({ name, draft, positions }) {
   if (!places.length) return null;
   return html`<div class="body stack">
     <h3>Go to …</h3>
-    <div class="intents">${places.map(([key, label, about]) => html`<button type="button" class="intent" onClick=${() => draft.moveTo(positions[key])}>
+    <div class="intents">${places.map(([key, label, about]) => html`<button type="button" class="intent" onClick=${() => draft.moveTo(positions[key], key)}>
       <span class="strong">${label}</span> <code>${positions[key]}</code><span class="small soft">${about}</span></button>`)}</div>
+    <div class="cols"><${ByCount} name=${name} draft=${draft} /><${ByTime} name=${name} draft=${draft} /></div>
     <${ByHand} draft=${draft} positions=${positions} />
   </div>`;
 }
@@ -30,10 +31,9 @@ function ByCount({ name, draft }) {
     event.preventDefault();
     run(async () => {
       const back = Math.max(1, Math.min(10000, Number(text) || 1));
-      const { newest_seq: newest } = await get(connectorPath(name, "/log"));
-      const wanted = newest - back;
-      if (wanted < 1) return "the log has fewer transactions";
-      const found = await get(connectorPath(name, `/log/transactions/${wanted}`));
+      const { oldest, newest } = await get(connectorPath(name, "/log"));
+      if (!oldest || newest - back < oldest) return "the log has fewer transactions";
+      const { transaction: found } = await get(connectorPath(name, `/log/transactions/${newest - back}?limit=1`));
       draft.moveTo(found.position);
       return `transaction ${found.seq}, committed ${time(found.committed, { ms: true })}`;
     });

@@ -1,5 +1,5 @@
 /** Offsets: how far the connector has got, a dry run of any change in any state, the change, its history and its undo. */
-import { ask, connectorPath } from "../../api.js";
+import { connectorPath } from "../../api.js";
 import { html, useEffect, useState } from "../../html.js";
 import { useKnown } from "../../shared.js";
 import { useResource } from "../../store.js";
@@ -7,7 +7,7 @@ import { CopyAs } from "../../parts/copying.js";
 import { Distance } from "../../parts/distance.js";
 import { Empty, Shown } from "../../parts/notice.js";
 import { Applying } from "./applying.js";
-import { useDraft } from "./draft.js";
+import { dryRun, useDraft } from "./draft.js";
 import { Assessment } from "./assessment.js";
 import { OffsetForm } from "./form.js";
 import { History } from "./history.js";
@@ -64,8 +64,7 @@ function useHere(name, entries, state) {
   const [positions, set] = useState({});
   useEffect(() => {
     if (!state) return;
-    ask({ method: "PATCH", path: connectorPath(name, "/offsets?dry_run=true"), body: { offsets: entries } })
-      .then(({ data }) => set(data.positions), () => set({}));
+    dryRun(name, { offsets: entries }).then((found) => set(found.positions), () => set({}));
   }, [name, state]);
   return positions;
 }
