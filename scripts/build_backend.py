@@ -1,4 +1,5 @@
-"""Builds the wheel as setuptools does, once the console's packages are where the wheel takes them from."""
+"""Builds the wheel as setuptools does, once the console's packages are where the wheel takes them and their licences
+from."""
 
 from __future__ import annotations
 
@@ -17,6 +18,11 @@ import ui_packages
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
     more = [] if ui_packages.npm() else [ui_packages.NODE_WHEEL]
     return [*build_meta.get_requires_for_build_wheel(config_settings), *more]
+
+
+def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Any = None) -> str:
+    ui_packages.fetch()
+    return build_meta.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
 
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
