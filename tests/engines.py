@@ -54,9 +54,9 @@ def rows_in_both(spark: SparkSession, lake: Path, table: str, **options: Any) ->
     home = LakeHome(lake)
     with connect(is_private=True) as connection:
         while True:
-            standing = home.tables.load(), home.cuts.newest(), home.vouched.load()
+            standing = home.tables.load(), home.cuts.newest(), home.runs.vouched.load()
             found, other = (_outcome(session, lake, table, options) for session in (spark, connection))
-            if standing == (home.tables.load(), home.cuts.newest(), home.vouched.load()):
+            if standing == (home.tables.load(), home.cuts.newest(), home.runs.vouched.load()):
                 break
     assert other == found
     if isinstance(found, DefiniteError):

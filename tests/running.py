@@ -94,7 +94,7 @@ class Running:
         self.wait_for_log()
         head = self.reader.position_of(self.reader.head.seq).ordinal
         home = LakeHome(self.lake)
-        wait_until(lambda: home.vouched.load() >= head or self._has_ended(), WAIT_SECONDS)
+        wait_until(lambda: home.runs.vouched.load() >= head or self._has_ended(), WAIT_SECONDS)
 
     @cached_property
     def reader(self) -> LogReader:

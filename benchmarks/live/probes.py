@@ -30,7 +30,7 @@ class Probes:
         self._lake = lake
         self._source = source_of(shop.dsn)
         self._log = LogReader(lake / "_tailrace" / "log")
-        self._vouched = LakeHome(lake).vouched
+        self._vouched = LakeHome(lake).runs.vouched
         self._chance = random.Random(7)
         self._numbers = itertools.count(1)
 

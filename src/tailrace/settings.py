@@ -97,6 +97,15 @@ class Watermarking(StrEnum):
     """A row that opens it, which is deleted when it closes."""
 
 
+class Confirm(StrEnum):
+    """When the source is told that it may forget changes."""
+
+    DISK = "disk"
+    """When they are in the log, on this machine's disk."""
+    LAKE = "lake"
+    """When a published cut has them. The home may then be lost."""
+
+
 @dataclass(frozen=True)
 class ConnectorSettings:
     """One connector: into which lake, and how. The source has settings of its own."""
@@ -116,6 +125,8 @@ class ConnectorSettings:
     snapshot_mode: SnapshotMode = SnapshotMode.INITIAL
     window_rows: int | None = None
     """How many rows a chunk of a window has; by default as many as make a window take a few seconds."""
+    confirm: Confirm | None = None
+    """By default, `lake` for a lake in a bucket and `disk` for one in a folder."""
     log_keep_seconds: float = 24 * 3600.0
     """How long changes stay readable in the log after they have been published."""
     retain_seconds: float = 7 * 24 * 3600.0
@@ -144,6 +155,11 @@ class ConnectorSettings:
     spark: SparkSettings = LOCAL_SPARK
     sizes: TaskSizes = TaskSizes()
     retries: Retries = Retries()
+
+    @property
+    def confirms_cuts(self) -> bool:
+        """Whether the source is told only of what a published cut has."""
+        return (self.confirm or (Confirm.DISK if isinstance(self.lake, Path) else Confirm.LAKE)) is Confirm.LAKE
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from tailrace.source.kinds import load
 class ThreadCapture:
     """Implements `Capture`."""
 
-    def __init__(self, keep_seconds: float) -> None:
-        self.control = CaptureControl(self._hear, keep_seconds, proven=self._prove)
+    def __init__(self, keep_seconds: float, *, waits_for_cuts: bool = False) -> None:
+        self.control = CaptureControl(self._hear, keep_seconds, proven=self._prove, waits_for_cuts=waits_for_cuts)
         self.report: TailraceError | None = None
         self.is_proven = False
 
@@ -30,6 +30,9 @@ class ThreadCapture:
 
     def resume(self) -> None:
         self.control.resume()
+
+    def confirm(self, ordinal: int) -> None:
+        self.control.confirm(ordinal)
 
     def _hear(self, message: str) -> None:
         self.report = TransientError(message) if message else None
@@ -49,7 +52,10 @@ class ThreadCaptures(Captures):
 
 @contextmanager
 def _capturing(order: CaptureOrder) -> Iterator[Capture]:
-    source, capture = load(order.source)(**order.arguments), ThreadCapture(order.keep_seconds)
+    source, capture = (
+        load(order.source)(**order.arguments),
+        ThreadCapture(order.keep_seconds, waits_for_cuts=order.waits_for_cuts),
+    )
     log = LogWriter.open(Path(order.log), order.identity, LogOptions(**order.log_options))
     try:
         with ThreadPoolExecutor(1, "capture") as pool:

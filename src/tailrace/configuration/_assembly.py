@@ -16,7 +16,7 @@ from tailrace.errors import DefiniteError
 from tailrace.model.lake_address import LakeAddress, parse_lake
 from tailrace.model.table import TableId
 from tailrace.model.table_pattern import parse_expression
-from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Watermarking
+from tailrace.settings import Confirm, ConnectorSettings, SnapshotMode, SparkSettings, Watermarking
 
 LOG_QUOTA_BYTES_MIN = 64 << 20
 LOG_SEGMENT_BYTES_MIN = 1 << 20
@@ -90,6 +90,7 @@ def settings_of(examination: Examination, lake: LakeAddress) -> ConnectorSetting
         snapshot_mode=_MODES.get(mode) or SnapshotMode(mode),
         window_rows=examination.number("incremental.snapshot.chunk.size"),
         watermarking=_watermarking(examination),
+        confirm=_confirm(examination),
         log_keep_seconds=examination.seconds("log.keep", defaults.log_keep_seconds),
         retain_seconds=examination.seconds("lake.retain", defaults.retain_seconds),
         retain_all_seconds=examination.seconds("lake.retain.all", defaults.retain_all_seconds),
@@ -101,6 +102,11 @@ def settings_of(examination: Examination, lake: LakeAddress) -> ConnectorSetting
         signal_file=_signal_file(examination),
         spark=_spark(examination),
     )
+
+
+def _confirm(examination: Examination) -> Confirm | None:
+    how = examination.text("lake.confirm")
+    return None if how is None else Confirm(how)
 
 
 def _table_patterns(examination: Examination) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -47,6 +47,13 @@ _OURS = (
         "SECONDS",
         in_seconds=True,
     ),
+    CommandOption(
+        "confirm",
+        "lake.confirm",
+        "When the source may forget changes: once they are on this disk, or once a published cut has them. Default: "
+        "lake for a bucket, disk for a folder.",
+        ("sync",),
+    ),
     CommandOption("readers", "readers.max", "How many connections read rows at once.", ("sync", "verify")),
     CommandOption(
         "log-quota",

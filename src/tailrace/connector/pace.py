@@ -1,4 +1,6 @@
-"""What a run tells of itself: what is in its way and how far it is. And when it pays to publish."""
+"""What a run tells of itself: what is in its way and how far it is, which the source may hear too. And when it pays to
+publish.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from tailrace.connector.copy.copies import Copies
 from tailrace.connector.events import Event, SnapshotProgressed, SourceRetained, StreamProgressed, TroubleChanged
 from tailrace.connector.publish.opening import LakeParts
 from tailrace.connector.start.capture_process import Capture
+from tailrace.connector.start.confirmation import Confirmation
 from tailrace.errors import TailraceError
 from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
@@ -56,14 +59,22 @@ class Pace:
     """How far a run is: measured and told. One thread."""
 
     def __init__(
-        self, parts: LakeParts, stream: Stream, claim: Claim, capture: Capture, tell: Callable[[Event], None]
+        self,
+        parts: LakeParts,
+        stream: Stream,
+        claim: Claim,
+        capture: Capture,
+        tell: Callable[[Event], None],
+        confirmation: Confirmation | None = None,
     ) -> None:
+        """`confirmation` is there where the source waits for cuts."""
         self._engine = parts.engine
         self._codec = parts.codec
         self._stream = stream
         self._claim = claim
         self._capture = capture
         self._tell = tell
+        self._confirmation = confirmation
         self._shown_at = 0.0
         self._asked_at = 0.0
         self._position = 0
@@ -71,6 +82,7 @@ class Pace:
         """When capture last had nothing to complain of."""
 
     def show(self, reader: LogReader, cut: PublishedCut | None, copies: Copies, *, is_last: bool = False) -> None:
+        self.confirm(reader, cut, is_last=is_last)
         elapsed = time.monotonic() - self._shown_at
         if elapsed < SHOW_SECONDS and not is_last:
             return
@@ -95,6 +107,11 @@ class Pace:
         lag_bytes = self._stream.lag_bytes(head.ordinal)
         text = self._codec.format(cut.position)
         self._tell(StreamProgressed(cut, text, head.seq, rate, lag_bytes, lag_seconds, self._engine.done))
+
+    def confirm(self, reader: LogReader, cut: PublishedCut | None, *, is_last: bool) -> None:
+        """Let the source forget what the lake has, if it waits for that."""
+        if self._confirmation is not None:
+            self._confirmation.step(reader.head, cut, is_last=is_last)
 
     def _ask_retained(self) -> None:
         now = time.monotonic()

@@ -46,6 +46,8 @@ class Passes:
         self._look_due = 0.0
         self._due = -math.inf
         """When the next publish is due."""
+        self._is_held = False
+        """A table that the newest cut has is ahead of the log: the next cut must have it too."""
 
     def look_if_due(self) -> None:
         if self._look.is_due(is_urgent=self._vouching.wants_look):
@@ -70,6 +72,8 @@ class Passes:
             elif stamp.seq is None:
                 # All that the log has now is older than the snapshot.
                 copies.waiting[table] = (version, head.seq)
+        copied = {table: version.stamp.copy for table, (version, _) in copies.waiting.items() if version.stamp}
+        self._is_held = any(self._applier.is_in_cut(table, copy) for table, copy in copied.items())
 
     def _join(self, table: TableId, version: TableVersion, shown_seq: int | None) -> None:
         assert version.stamp is not None
@@ -88,7 +92,7 @@ class Passes:
         """One pass, if the log has more than the newest cut and it is time. `final_seq` is the last transaction that a
         run with `once` publishes, as soon as it is known."""
         head = self._reader.refresh()
-        if self._applier.is_level(head.seq, head.ordinal):
+        if self._is_held or self._applier.is_level(head.seq, head.ordinal):
             return
         if self._applier.has_changes(self._reader):
             # It may be due only later: Spark starts meanwhile.

@@ -29,6 +29,7 @@ from tailrace.connector.publish.applier import Applier
 from tailrace.connector.publish.upkeep import Upkeep
 from tailrace.connector.run_opening import POLL_SECONDS, Opened, Opening
 from tailrace.connector.signals.execution import SignalExecution
+from tailrace.connector.start.confirmation import Confirmation
 from tailrace.connector.start.restarts import Restarts
 from tailrace.connector.tables.decisions import resynced
 from tailrace.engine.door import Engine
@@ -96,7 +97,8 @@ class Run:
         self._signals = SignalExecution(parts.home, opened.desk, opened.book, self._copies, tell)
         self._passes = Passes(opened, self._applier, tell)
         self._upkeep = Upkeep(parts.home, settings, self._applier)
-        self._pace = Pace(parts, source, opened.claim, opened.capture, tell)
+        confirmation = Confirmation(parts.home, opened.capture, opened.reader.head) if settings.confirms_cuts else None
+        self._pace = Pace(parts, source, opened.claim, opened.capture, tell, confirmation)
         self._catching_up = CatchingUp(source, opened.capture)
         self._told_state: ConnectorState | None = None
 
@@ -126,6 +128,7 @@ class Run:
 
     def leave_in_order(self) -> None:
         """Write down what the next start would find."""
+        self._pace.confirm(self._opened.reader, self._applier.cut, is_last=True)
         home, engine = self._opened.parts.home, self._opened.parts.engine
         if engine.done.jobs:
             self._tell(events.SparkWorked(engine.done))

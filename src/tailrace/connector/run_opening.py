@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from tailrace.connector.control import RunControl
 from tailrace.connector.engine import engine_of
-from tailrace.connector.events import Event
+from tailrace.connector.events import Event, SourcePrepared
 from tailrace.connector.messages import messages_to
 from tailrace.connector.offsets.waiting_edits import take_up
 from tailrace.connector.once import Patience
@@ -26,10 +26,11 @@ from tailrace.connector.pace import Troubles
 from tailrace.connector.publish.opening import LakeParts
 from tailrace.connector.signals.desk import SignalDesk
 from tailrace.connector.start.capture_process import Capture, CaptureOrder, Captures
+from tailrace.connector.start.new_log import begin_after_cut
 from tailrace.connector.start.preflight import require_ready
 from tailrace.connector.start.restarts import Restarts
 from tailrace.connector.tables.book import TableBook
-from tailrace.connector.tables.decisions import decide_without_log, resynced
+from tailrace.connector.tables.decisions import decide_after_cut, decide_without_log, resynced
 from tailrace.connector.tables.selection import Chooser
 from tailrace.connector.tables.source_check import TableLook
 from tailrace.connector.tables.voucher import Vouching
@@ -144,6 +145,8 @@ class Opening:
         home = LakeHome(self.settings.lake)
         if home.is_here or self.settings.snapshot_mode is SnapshotMode.WHEN_NEEDED:
             return
+        if home.confirmed.load() is not None:
+            return
         message = f"the home of {home.lake} is not in {home.folder}: it has the log of what the source has sent"
         hint = "name it: --home FOLDER; if it is lost, --snapshot-mode when_needed copies every table again"
         raise DefiniteError(message, hint)
@@ -163,6 +166,9 @@ class Opening:
         if record is None:
             record = SourceRecord(dict(identity), claim, self.settings.format)
             home.begin(record)
+            if self.settings.confirms_cuts:
+                # Nothing is made at the source yet, so it has been told of nothing.
+                home.confirmed.store(0)
         return record
 
     def _await_log(self, home: LakeHome, capture: Capture, troubles: Troubles) -> LogReader:
@@ -192,8 +198,8 @@ class _FirstLook:
         before anything after the gap is taken up.
         """
         if not self.home.has_log:
-            # Copies begin only when there is a log. A new one would not tell what the old one had.
-            self.book.set(decide_without_log(self.book.records))
+            self._begin_log(record)
+        self._see_to_confirmation()
         end, restarts = self.book.resume(), self.opening.restarts
         try:
             restarts.raise_gap()
@@ -207,6 +213,23 @@ class _FirstLook:
                 raise
             record = self._restart(record, end, error.message)
             return self._look(record, left), record
+
+    def _begin_log(self, record: SourceRecord) -> None:
+        """A new log after the newest cut, if the source has all that follows. Else a new one would not tell what the
+        old one had, and copies begin only when there is a log."""
+        options = log_options(self.opening.settings)
+        cut = begin_after_cut(self.home, format_named(record.format), record.identity, options)
+        if cut is None:
+            self.book.set(decide_without_log(self.book.records))
+            return
+        self.book.set(decide_after_cut(self.book.records, cut.copies))
+        text = self.source.format(cut.position)
+        self.opening.tell(SourcePrepared([f"the log was not here: a new one continues after the newest cut, {text}"]))
+
+    def _see_to_confirmation(self) -> None:
+        """Before capture begins, which may tell the source of what is in the log alone."""
+        if not self.opening.settings.confirms_cuts:
+            self.home.confirmed.remove()
 
     def _restart(self, record: SourceRecord, end: SourcePosition, reason: str) -> SourceRecord:
         """Continue after the gap. The tables are told first, then the log, the claim last: what dies in between finds
@@ -226,13 +249,17 @@ class _FirstLook:
         return look
 
 
-def capture_order(source: Source, record: SourceRecord, log: Path, settings: ConnectorSettings) -> CaptureOrder:
-    """What the capture process of a lake is told when it is started."""
-    options = LogOptions(
+def log_options(settings: ConnectorSettings) -> LogOptions:
+    """How the log is written."""
+    return LogOptions(
         segment_bytes_max=settings.log_segment_bytes_max,
         quota_bytes=settings.log_quota_bytes,
         compression=settings.log_compression,
     )
+
+
+def capture_order(source: Source, record: SourceRecord, log: Path, settings: ConnectorSettings) -> CaptureOrder:
+    """What the capture process of a lake is told when it is started."""
     return CaptureOrder(
         source=path_of(source),
         arguments=source.arguments,
@@ -240,5 +267,6 @@ def capture_order(source: Source, record: SourceRecord, log: Path, settings: Con
         identity=record.identity,
         log=str(log),
         keep_seconds=settings.log_keep_seconds,
-        log_options=asdict(options),
+        log_options=asdict(log_options(settings)),
+        waits_for_cuts=settings.confirms_cuts,
     )

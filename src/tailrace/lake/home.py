@@ -4,6 +4,7 @@
     LAKE/_tailrace/source.json   which source this is a copy of, and what was claimed there
     LAKE/_tailrace/tables.json   the state of every table
     LAKE/_tailrace/cuts.jsonl    published cuts
+    LAKE/_tailrace/confirmed.json  up to where the source was told, as long as that is no more than cuts have
 
 That much is the lake, wherever it lies: who reads it needs no more. The *home* is a local folder of whoever writes it.
 A lake in a folder has it inside, as LAKE/_tailrace; of any other lake it is a folder of its own.
@@ -49,6 +50,7 @@ from tailrace.errors import DefiniteError, GapError
 from tailrace.lake.cuts import Cuts
 from tailrace.lake.records.choices import Choices
 from tailrace.lake.records.clean_shutdown import LeftFile
+from tailrace.lake.records.confirmed import ConfirmedFile
 from tailrace.lake.records.notifications import Notifications
 from tailrace.lake.records.offset_history import OffsetHistory
 from tailrace.lake.records.ordered_copies import SnapshotsFile
@@ -105,6 +107,7 @@ class RunFiles:
         self.state = home / "state.json"
         self.left = LeftFile(home / "left.json")
         self.maintained = home / "maintained"
+        self.vouched = VouchedFile(home / "vouched")
 
 
 class LakeHome:
@@ -118,9 +121,9 @@ class LakeHome:
         self.storage = storage or _place_of(self.lake)
         self.cuts = Cuts(self.storage.journal(f"{OWN}/cuts"))
         self.tables = TableStates(self.storage, f"{OWN}/tables.json")
+        self.confirmed = ConfirmedFile(self.storage, f"{OWN}/confirmed.json")
         self.log = self.folder / "log"
         self.windows = self.folder / "windows"
-        self.vouched = VouchedFile(self.folder / "vouched")
         self.choices = Choices(self.folder / "choices.json")
         self.offsets = OffsetHistory(self.folder / "offsets.jsonl")
         self.signals = SignalFiles(self.folder)

@@ -67,7 +67,7 @@ def _require_no_gap(home: LakeHome, reader: LogReader, seq: int, point: Point, c
 
 def _vouched_seq(home: LakeHome, reader: LogReader) -> int:
     """A cut vouches for itself."""
-    upto, newest = home.vouched.load(), home.cuts.newest()
+    upto, newest = home.runs.vouched.load(), home.cuts.newest()
     reader.refresh()
     return max(reader.seq_at(upto), min(newest.seq, reader.head.seq) if newest is not None else 0)
 

@@ -24,7 +24,7 @@ from tailrace.model.table import TableId
 from tailrace.model.table_state import TableState
 from tailrace.read.cut import NO_HOME, cut
 from tailrace.read.duckdb import connect
-from tailrace.settings import ConnectorSettings, SnapshotMode
+from tailrace.settings import Confirm, ConnectorSettings, SnapshotMode
 from tailrace.source.kinds import source_of
 
 ORDERS, NOTES = "public.orders", "public.notes"
@@ -103,11 +103,11 @@ def test_many_small_commits_are_merged_and_old_cuts_are_forgotten(database: str,
     assert_published(database, lake, [ORDERS])
 
 
-def test_a_lake_without_its_home_is_read_but_not_continued_unless_every_table_may_be_copied_again(
+def test_a_lake_whose_source_was_told_of_the_log_is_not_continued_without_its_home_unless_tables_may_be_copied_again(
     database: str, lake: BucketLake
 ) -> None:
     execute(database, SETUP)
-    settings = ConnectorSettings(lake)
+    settings = ConnectorSettings(lake, confirm=Confirm.DISK)
     with running(settings, source_of(database)) as run:
         run.catch_up()
     assert lake.home is not None

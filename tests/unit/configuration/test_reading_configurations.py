@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from tailrace.configuration.reading import Configuration, ConfigurationError, read
-from tailrace.settings import ConnectorSettings, SnapshotMode, SparkSettings, Watermarking
+from tailrace.settings import Confirm, ConnectorSettings, SnapshotMode, SparkSettings, Watermarking
 
 SERVER = {"database.hostname": "127.0.0.1", "database.user": "ann", "database.dbname": "shop"}
 SHOP = {"name": "shop", "lake.path": "lake"} | SERVER
@@ -33,6 +33,7 @@ MAPPED: list[tuple[dict[str, str], dict[str, Any]]] = [
     ({"lake.path": "/data/shop"}, {"lake": Path("/data/shop")}),
     ({"lake.format": "parquet"}, {"format": "parquet"}),
     ({"lake.publish.interval.ms": "250"}, {"publish_every_seconds": 0.25}),
+    ({"lake.confirm": "lake"}, {"confirm": Confirm.LAKE}),
     ({"lake.retain": "30d"}, {"retain_seconds": 30 * 86400.0}),
     ({"lake.retain.all": "90s"}, {"retain_all_seconds": 90.0}),
     ({"log.keep": "12h"}, {"log_keep_seconds": 12 * 3600.0}),

@@ -44,7 +44,7 @@ def test_what_a_reader_needs_lies_in_the_lake_and_the_rest_in_its_home(tmp_path:
     home.tables.store({TableId("a", "t"): TableRecord(TableState.LIVE)})
     home.cuts.append(PublishedCut(1, SourcePosition(7), {}))
     with home.locked():
-        home.vouched.store(7)
+        home.runs.vouched.store(7)
         home.choices.add(Choice("a.*", True))
         home.signals.requests.ask_signal(Signal("a", "log"))
     assert not LakeHome.is_new(lake, bucket)
@@ -55,7 +55,7 @@ def test_what_a_reader_needs_lies_in_the_lake_and_the_rest_in_its_home(tmp_path:
     assert there.source() == record
     assert list(there.tables.load()) == [TableId("a", "t")]
     assert [cut.seq for cut in there.cuts.all()] == [1]
-    assert (there.holder(), there.vouched.load(), list(there.signals.requests.signals())) == (None, 0, [])
+    assert (there.holder(), there.runs.vouched.load(), list(there.signals.requests.signals())) == (None, 0, [])
     assert not (tmp_path / "none").exists()
 
 

@@ -40,7 +40,7 @@ def lake(tmp_path: Path) -> Path:
         made.log()
         if number < 2:
             made.publish({ORDERS: [{"id": each} for each in range(number + 1)]})
-    made.home.vouched.store(LogReader(made.home.log).head.ordinal)
+    made.home.runs.vouched.store(LogReader(made.home.log).head.ordinal)
     return tmp_path / "lake"
 
 

@@ -84,7 +84,7 @@ def follow_cuts(query: QueryCommand, home: LakeHome, shown: Cut[Any], session: A
     """Answer at every cut after the one that is shown, until Ctrl-C."""
     seen = None
     while True:
-        standing = home.vouched.load(), home.cuts.mark
+        standing = home.runs.vouched.load(), home.cuts.mark
         if standing == seen:
             time.sleep(FOLLOW_SECONDS)
             continue

@@ -40,6 +40,14 @@ _LAKE = (
     ),
     supported("lake.retain.all", "How long every published cut stays readable.", default="1h", importance=_MEDIUM),
     supported(
+        "lake.confirm",
+        "When changes are confirmed to the source, which may then forget them. `disk`: when they are in the log, on "
+        "this machine's disk. `lake`: when a published cut has them, so that the home may be lost. Default: `lake` for "
+        "a lake in a [bucket](buckets.md), else `disk`.",
+        values=("disk", "lake"),
+        importance=_MEDIUM,
+    ),
+    supported(
         "readers.max",
         "How many connections read rows at once while tables are copied.",
         Type.INT,

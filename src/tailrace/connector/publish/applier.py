@@ -124,6 +124,10 @@ class Applier:
         """Let a table follow the log from where it stands: see `TableOpener.open`."""
         self._tables[table] = self.opener.open(reader, table, record, version, shown_seq)
 
+    def is_in_cut(self, table: TableId, copy: int) -> bool:
+        """Whether the newest cut has this copy of a table."""
+        return self._newest.seq_with(table, copy) is not None
+
     def leave(self, table: TableId) -> None:
         self._tables.pop(table, None)
 

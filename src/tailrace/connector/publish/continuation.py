@@ -30,6 +30,14 @@ class Continuation:
             at, there = self.codec.format(stamp.position), self.codec.format(logged)
             raise ResyncError.of(self.table, f"it is at {at}, where the log has {there}: it is another log")
 
+    def seq_of(self, seq: int, ordinal: int) -> int:
+        """The transaction of the log that has everything up to this ordinal, for one that had this number: the same,
+        unless a new log was begun since, which has given others."""
+        begin = self.reader.oldest_seq - 1
+        if seq >= begin or ordinal < self.reader.position_of(begin).ordinal:
+            return seq
+        return max(begin, self.reader.seq_at(ordinal))
+
     def require_rest(self, stamp: Stamp, seq: int, known: int = 0) -> None:
         """The log must have every transaction after `seq`. `known` is a later one that the log must have had."""
         last = max(seq, known)

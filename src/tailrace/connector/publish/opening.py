@@ -111,10 +111,12 @@ class TableOpener:
         """The last transaction that a table contains, as far as is known. `last` vouches for a table of the same copy
         that had nothing to publish in its batch."""
         log = Continuation(self._parts.codec, reader, table)
-        vouched = last.seq if last and last.tables[str(table)].copy == stamp.copy else 0
+        # What commits right at the cut's position is in the table's own stamp, if it concerns the table.
+        is_vouched = last is not None and last.tables[str(table)].copy == stamp.copy
+        vouched = log.seq_of(last.seq, last.position.ordinal - 1) if last and is_vouched else 0
         if stamp.seq is not None:
             log.require_same_history(stamp)
-            seq = max(stamp.seq, vouched)
+            seq = max(log.seq_of(stamp.seq, stamp.position.ordinal), vouched)
         else:
             seq = max(reader.seq_at(self._parts.codec.shown_up_to(stamp.position)), vouched, shown_seq or 0)
             if seq < reader.oldest_seq and reader.oldest_seq > 1 and not vouched and shown_seq is None:

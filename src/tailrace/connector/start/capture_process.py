@@ -4,7 +4,7 @@ Both sides speak JSON lines. The first line tells the child what to capture; the
 lives no longer than the pipe to its parent: when the parent dies, however it dies, the pipe closes and capture ends.
 The source's arguments travel through the pipe, never on the command line, because they may hold a password.
 
-    parent → child   {"start": {...}}   {"pause": {}}   {"resume": {}}   {"stop": {}}
+    parent → child   {"start": {...}}   {"pause": {}}   {"resume": {}}   {"confirm": {"ordinal": …}}   {"stop": {}}
     child → parent   {"report": {...}}   {"held": {}}   {"proven": {}}
 
 A report is an error: a transient one is what capture deals with, and a definite one is what it died of. The parent
@@ -59,6 +59,8 @@ class CaptureOrder:
     keep_seconds: float
     log_options: Mapping[str, Any]
     """Of `LogOptions`."""
+    waits_for_cuts: bool = False
+    """The source is told of nothing that `confirm` has not said."""
 
 
 class Capture(Protocol):
@@ -83,6 +85,10 @@ class Capture(Protocol):
         ...
 
     def resume(self) -> None: ...
+
+    def confirm(self, ordinal: int) -> None:
+        """The lake has everything that committed up to here: the source may be told, where it waits for that."""
+        ...
 
 
 class Captures:
@@ -109,6 +115,7 @@ class CaptureProcess:
         self.is_proven = False
         """The source has shown that it has what the log has."""
         self._is_paused = False
+        self._confirmed = 0
         self._starts: deque[float] = deque(maxlen=RESTARTS_MAX)
         self._child, self._listener = self._start()
 
@@ -123,6 +130,8 @@ class CaptureProcess:
         _send(child, "start", asdict(self._order))
         if self._is_paused:
             _send(child, "pause")
+        if self._confirmed:
+            _send(child, "confirm", {"ordinal": self._confirmed})
         listener = threading.Thread(target=self._listen, args=(child,), name="capture listener", daemon=True)
         listener.start()
         return child, listener
@@ -153,6 +162,11 @@ class CaptureProcess:
     def resume(self) -> None:
         self._is_paused = self.is_held = False
         _send(self._child, "resume")
+
+    def confirm(self, ordinal: int) -> None:
+        if ordinal > self._confirmed:
+            self._confirmed = ordinal
+            _send(self._child, "confirm", {"ordinal": ordinal})
 
     def check(self) -> None:
         """Raise what capture died of, if it knew; start it again if it was killed."""
@@ -214,6 +228,7 @@ def main() -> int:
         keep_seconds=order.keep_seconds,
         held=lambda: _tell("held", {}),
         proven=lambda: _tell("proven", {}),
+        waits_for_cuts=order.waits_for_cuts,
     )
     signal.signal(signal.SIGTERM, lambda *_: control.stopping.set())
     threading.Thread(target=_obey, args=(control,), daemon=True).start()
@@ -252,6 +267,8 @@ def _obey(control: CaptureControl) -> None:
                 control.pause()
             case {"resume": _}:
                 control.resume()
+            case {"confirm": {"ordinal": ordinal}}:
+                control.confirm(ordinal)
             case {"stop": _}:
                 break
             case unknown:

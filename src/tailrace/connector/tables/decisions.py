@@ -105,6 +105,15 @@ def decide_without_log(records: Records) -> dict[TableId, TableRecord]:
     }
 
 
+def decide_after_cut(records: Records, copies: Mapping[str, int]) -> dict[TableId, TableRecord]:
+    """Where a new log begins after a cut, which has these copies: others, which were under way, begin again."""
+    return {
+        table: resynced(record, "its copy was under way when the log was lost")
+        for table, record in records.items()
+        if record.state in (TableState.SNAPSHOTTING, TableState.RESYNCING) and copies.get(str(table)) != record.copy
+    }
+
+
 def _decide_absent(table: TableId, record: TableRecord, *, is_gone: bool) -> TableRecord:
     if record.state is TableState.REMOVED:
         return record

@@ -53,7 +53,7 @@ class Vouching:
     def __init__(self, home: LakeHome) -> None:
         self._home = home
         newest = home.cuts.newest()
-        self._upto = home.vouched.load() or (newest.position.ordinal if newest else 0)
+        self._upto = home.runs.vouched.load() or (newest.position.ordinal if newest else 0)
         self._is_settled = False
         self._trusted: str | None = None
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class Vouching:
             self._upto = upto
             with suppress(OSError):
                 # A full disk: readers go less far meanwhile.
-                self._home.vouched.store(upto)
+                self._home.runs.vouched.store(upto)
 
     def _run(self, source: Database, codec: type[Codec]) -> None:
         seconds, cost = TURN_SECONDS, RETRY_SECONDS

@@ -29,8 +29,8 @@ class NextSegment:
     base_after: Base
 
     @classmethod
-    def first(cls, created_us: int) -> NextSegment:
-        return cls(SegmentHeader(Base(), created_us), None, None, Base())
+    def first(cls, base: Base, created_us: int) -> NextSegment:
+        return cls(SegmentHeader(base, created_us), None, None, base)
 
     @classmethod
     def following(cls, ledger: Ledger, created_us: int) -> NextSegment:

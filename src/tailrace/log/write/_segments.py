@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tailrace.log.files.disk import LogDisk
 from tailrace.log.index.head import Head, HeadWriter
-from tailrace.log.ledger.ledger import Ledger
+from tailrace.log.ledger.ledger import Base, Ledger
 from tailrace.log.write._next_segment import NextSegment
 from tailrace.log.write._open_segment import OpenSegment
 from tailrace.log.write._options import LogOptions
@@ -30,7 +30,7 @@ class Segments:
         options: LogOptions,
         clock: Callable[[], int],
         log: int,
-        recovered: Recovered | None,
+        begin: Recovered | Base,
     ) -> None:
         self.path = path
         self.disk = disk
@@ -38,10 +38,10 @@ class Segments:
         self._clock = clock
         self._next: NextSegment | None = None
         with ExitStack() as on_error:
-            if recovered is None:
-                self.open = self._begin(NextSegment.first(clock()))
+            if isinstance(begin, Base):
+                self.open = self._begin(NextSegment.first(begin, clock()))
             else:
-                self.open = OpenSegment.continued(recovered, path, disk, options.compression)
+                self.open = OpenSegment.continued(begin, path, disk, options.compression)
             on_error.callback(self.open.close)
             self.sealed_bytes = disk_bytes(path) - self.open.bytes
             self._head = HeadWriter(disk, path, log, clock)

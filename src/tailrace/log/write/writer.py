@@ -72,8 +72,9 @@ class LogWriter:
         options: LogOptions = DEFAULTS,
         disk: LogDisk | None = None,
         clock: Callable[[], int] | None = None,
+        base: Base | None = None,
     ) -> LogWriter:
-        """Create the log, or recover it to its last durable flush.
+        """Create the log, or recover it to its last durable flush. A log that is created has nothing before `base`.
 
         DefiniteError when another process writes it, when it is another source's, or when it is damaged.
         LogBlockedError when the disk is full; then try again.
@@ -87,9 +88,10 @@ class LogWriter:
                 manifest = wipe(path, manifest, disk)
             log = log_number(manifest.id)
             recovered = recover(path, disk, log)
-            segments = Segments(path, disk, options, clock, log, recovered)
+            begin = base or Base()
+            segments = Segments(path, disk, options, clock, log, recovered or begin)
             on_error.pop_all()
-        ledger = recovered.ledger if recovered else Ledger(Base(), strict=True)
+        ledger = recovered.ledger if recovered else Ledger(begin, strict=True)
         return cls(manifest.identity, options, segments, ledger, lock)
 
     @property
@@ -106,6 +108,11 @@ class LogWriter:
     def received(self) -> SourcePosition:
         """Everything the source sent before this is durable. Its detail is that of the commit or keepalive there."""
         return self._segments.open.durable.received
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the segment that is being written has a finished transaction. It may be the first one."""
+        return self.head.seq > self._segments.open.header.base.seq
 
     @property
     def active(self) -> Mapping[int, int]:

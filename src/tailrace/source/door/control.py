@@ -17,6 +17,8 @@ class CaptureControl:
         keep_seconds: float,
         held: Callable[[], None] = lambda: None,
         proven: Callable[[], None] = lambda: None,
+        *,
+        waits_for_cuts: bool = False,
     ) -> None:
         self.report = report
         """What capture struggles with, for a person; an empty line when it streams."""
@@ -29,6 +31,9 @@ class CaptureControl:
         self._is_proven = False
         self.stopping = Stop()
         """Set: end soon, with everything taken so far durable."""
+        self.confirmable: int | None = 0 if waits_for_cuts else None
+        """The source may be told of nothing beyond this ordinal; None where it may be told of all that is durable in
+        the log."""
         self._paused = threading.Event()
         self._has_told = False
 
@@ -47,6 +52,11 @@ class CaptureControl:
         if not self._is_proven:
             self._is_proven = True
             self._proven()
+
+    def confirm(self, ordinal: int) -> None:
+        """The lake has everything that committed up to here."""
+        if self.confirmable is not None:
+            self.confirmable = max(self.confirmable, ordinal)
 
     def pause(self) -> None:
         self._paused.set()

@@ -96,7 +96,7 @@ def test_what_no_look_was_taken_after_is_refused_until_a_connector_has_looked(
         run.wait_for_live_reads()
     home, reader = LakeHome(settings.lake), LogReader(settings.lake / "_tailrace" / "log")
     last = reader.position_of(2)
-    home.vouched.store(reader.position_of(1).ordinal)
+    home.runs.vouched.store(reader.position_of(1).ordinal)
     assert shown(settings.lake) == [1]
     with pytest.raises(DefiniteError, match=r"have been looked at up to .* only, not yet up to"):
         tailrace.arrow(settings.lake, TABLE, as_of=last)

@@ -13,6 +13,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import psycopg
 import pyarrow as pa
@@ -31,6 +32,7 @@ from tailrace.source.postgres.server.history import FIRST, History
 from tailrace.source.postgres.server.identity import identify, require_identity
 from tailrace.source.postgres.server.lsn import Lsn
 from tailrace.source.postgres.server.timeline import REPAIR, Read, require_same_timeline, require_wal
+from tailrace.source.postgres.stream.confirming import Confirming
 from tailrace.source.postgres.stream.encoding.announced_shapes import Announcing, describe_announced
 from tailrace.source.postgres.stream.encoding.commits import Known
 from tailrace.source.postgres.stream.encoding.encoder import StreamEncoder
@@ -149,12 +151,13 @@ def _stream(stream: SlotStream, writer: LogWriter, control: CaptureControl, hold
         encoder = StreamEncoder(known, describe)
         if stream.unsent:
             encoder = SteppingEncoder(known, describe, stream.unsent, encoding)
+        confirming = Confirming(writer, control, stream.history, confirmed)
         inbox = Inbox(inbox_bytes_max(writer.options.quota_bytes))
         control.stopping.when_set(inbox.wake)
         receiver = Receiver(
             conn,
             inbox,
-            lambda: 0 if known.replay.is_awaited else stream.history.lsn(writer.head.ordinal),
+            lambda: confirming.upto(known.replay),
             lambda: control.is_paused,
             Silence(stream.options.silence_seconds_max, partial(is_at_work, stream.dsn, conn.info.backend_pid)),
             shortened if stream.unsent else None,
@@ -167,7 +170,7 @@ def _stream(stream: SlotStream, writer: LogWriter, control: CaptureControl, hold
             while not control.stopping.is_set() and not encoder.is_done:
                 _require_publications(catalog_conn, stream.publications)
                 _require_unmoved(catalog_conn, was_standby)
-                _write(inbox, encoder, writer, control, seconds)
+                _write(_Writing(inbox, encoder, writer, confirming), control, seconds)
                 writer.retain(control.keep_seconds)
         finally:
             receiver.stop()
@@ -175,10 +178,13 @@ def _stream(stream: SlotStream, writer: LogWriter, control: CaptureControl, hold
 
 def _beginning(stream: SlotStream, writer: LogWriter) -> Lsn:
     """Where to ask the server to begin: at the last commit that the log has, not where the log ends. What `Replay` says
-    of a server that was set back is why. It sends nothing twice unless its slot is confirmed no further."""
+    of a server that was set back is why. It sends nothing twice unless its slot is confirmed no further.
+
+    A log that has no commit yet may stand for one that was lost, and that may have had what was prepared before its
+    last commit. The server has not been told of that, so it sends all of it again if we name no later place."""
     after_prepared = max((ordinal + 1 for ordinal in writer.prepared.values()), default=0)
-    ordinals = writer.last_commit.ordinal, after_prepared, stream.history.gap_from or 0, stream.skip_to
-    return stream.history.lsn(max(ordinals))
+    logged = (writer.last_commit.ordinal, after_prepared) if writer.is_begun else (0,)
+    return stream.history.lsn(max(*logged, stream.history.gap_from or 0, stream.skip_to))
 
 
 def _known(stream: SlotStream, writer: LogWriter) -> Known:
@@ -213,8 +219,18 @@ def _require_unmoved(conn: psycopg.Connection, was_standby: bool) -> None:
         )
 
 
-def _write(inbox: Inbox, encoder: StreamEncoder, writer: LogWriter, control: CaptureControl, seconds: float) -> None:
+class _Writing(NamedTuple):
+    """What one connection writes."""
+
+    inbox: Inbox
+    encoder: StreamEncoder
+    writer: LogWriter
+    confirming: Confirming
+
+
+def _write(writing: _Writing, control: CaptureControl, seconds: float) -> None:
     """Write what comes for a while."""
+    inbox, encoder, writer, confirming = writing
     until = time.monotonic() + seconds
     while not control.stopping.is_set() and not encoder.is_done and time.monotonic() < until:
         messages = inbox.take(timeout_seconds=0.2, linger_seconds=LINGER_SECONDS)
@@ -225,6 +241,8 @@ def _write(inbox: Inbox, encoder: StreamEncoder, writer: LogWriter, control: Cap
             control.prove()
         if _moves(batch, writer):
             _append(writer, batch)
+            # Before it is durable: a transaction that this batch prepares holds back from the first moment.
+            confirming.look()
             failpoint("capture.appended")
             _flush(writer, control, encoder)
             failpoint("capture.flushed")
