@@ -175,3 +175,5 @@ class VerifySettings:
     """How many connections read rows at once."""
     spark: SparkSettings = LOCAL_SPARK
     sizes: TaskSizes = TaskSizes()
+    is_watching: bool = False
+    """Wait for the sync that runs, and never run one instead: another one is about to start."""

@@ -21,6 +21,7 @@ A lake in a folder has it inside, as LAKE/_tailrace; of any other lake it is a f
     HOME/vouched       up to which commit the log can be laid over the tables
     HOME/state.json    the connector's state
     HOME/left.json     how the last run left the lake, if it ended in order
+    HOME/verifications/  what the last verifications that a server ran have found
     HOME/maintained    an empty file, as old as the last look for what can be deleted
     HOME/lock          held by the running connector
     HOME/lake.json     which lake it is the home of, where that does not follow from where it lies
@@ -108,6 +109,7 @@ class RunFiles:
         self.left = LeftFile(home / "left.json")
         self.maintained = home / "maintained"
         self.vouched = VouchedFile(home / "vouched")
+        self.verifications = home / "verifications"
 
 
 class LakeHome:

@@ -94,6 +94,7 @@ class Answering:
             closing.set()
             sampling.join()
             self.parts.queries.close()
+            self.parts.supervisor.own.verifications.close()
 
     @contextmanager
     def stopped_by_signals(self) -> Iterator[None]:

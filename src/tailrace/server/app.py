@@ -14,6 +14,7 @@ from tailrace.server.api.config import routes as config
 from tailrace.server.api.copies import routes as copies
 from tailrace.server.api.cuts import routes as cuts
 from tailrace.server.api.errors import RESPONSES, explain_errors
+from tailrace.server.api.examination import routes as examination
 from tailrace.server.api.log import routes as log
 from tailrace.server.api.messages import routes as messages
 from tailrace.server.api.offsets import layouts
@@ -22,6 +23,7 @@ from tailrace.server.api.parts import ServerParts
 from tailrace.server.api.progress import routes as progress
 from tailrace.server.api.query import routes as query
 from tailrace.server.api.tables import routes as tables
+from tailrace.server.api.verifications import routes as verifications
 from tailrace.server.sessions import COOKIE
 from tailrace.server.ui import pages
 
@@ -35,6 +37,7 @@ AREAS = (
     session,
     connectors,
     config,
+    examination,
     progress,
     plugins,
     offsets,
@@ -48,6 +51,7 @@ AREAS = (
     events,
     messages,
     sql,
+    verifications,
 )
 """Every module with routes. Those that are first are asked first."""
 

@@ -13,7 +13,7 @@ from tailrace.lake.home import LakeHome
 from tailrace.log.reader import LogReader
 from tailrace.model.position import SourcePosition
 from tailrace.model.table_state import TableState
-from tailrace.settings import ConnectorSettings, TaskSizes
+from tailrace.settings import ConnectorSettings, VerifySettings
 from tailrace.source.door.source import Source
 from tailrace.verify.events import Tell, WaitsFor
 
@@ -24,12 +24,12 @@ class LakeCatchUp:
     """For one lake. A sync that stops while we wait for it is replaced by one of ours, and ours gives way to one that
     another process has started. Nothing is copied or followed that the lake does not follow anyway."""
 
-    def __init__(self, home: LakeHome, source: Source, engine: Engine, tell: Tell, sizes: TaskSizes) -> None:
+    def __init__(self, home: LakeHome, source: Source, engine: Engine, tell: Tell, settings: VerifySettings) -> None:
         self._home = home
         self._source = source
         self._engine = engine
         self._tell = tell
-        self._sizes = sizes
+        self._settings = settings
         self._reader: LogReader | None = None
 
     def to_the_present(self) -> None:
@@ -55,7 +55,7 @@ class LakeCatchUp:
         cut, reader = self._home.cuts.newest(), self._reader
         assert reader is not None
         # A task holds the changes after the cut while it lays them over a table.
-        return cut is not None and reader.bytes_between(cut.seq, reader.head.seq) <= self._sizes.fold_bytes
+        return cut is not None and reader.bytes_between(cut.seq, reader.head.seq) <= self._settings.sizes.fold_bytes
 
     def _log_ordinal(self) -> int:
         if self._reader is None:
@@ -65,15 +65,17 @@ class LakeCatchUp:
         return self._reader.refresh().ordinal
 
     def _wait_for_sync(self, target: SourcePosition) -> None:
-        message = f"waiting until the running sync (process {self._home.holder()}) is at {self._source.format(target)}"
+        holder = self._home.holder()
+        sync = "a sync runs and" if holder is None else f"the running sync (process {holder})"
+        message = f"waiting until {sync} is at {self._source.format(target)}"
         self._tell(WaitsFor(message))
         time.sleep(POLL_SECONDS)
 
     def _sync_once(self) -> bool:
-        """One run of our own to the present. False when another process has the lake."""
-        if self._home.holder() is not None:
+        """One run of our own to the present. False when another process has the lake, or will have it."""
+        if self._settings.is_watching or self._home.holder() is not None:
             return False
-        connector = Connector(self._settings(), self._source, self._engine)
+        connector = Connector(self._guest(), self._source, self._engine)
         connector.subscribe(self._tell)
         connector.start()
         try:
@@ -87,7 +89,7 @@ class LakeCatchUp:
             with suppress(TailraceError):
                 connector.wait()
 
-    def _settings(self) -> ConnectorSettings:
+    def _guest(self) -> ConnectorSettings:
         """The lake does not know by which patterns its tables were chosen, only which it follows. Of one that is gone
         from the source the connector says so."""
         record = self._home.source()

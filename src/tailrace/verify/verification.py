@@ -60,7 +60,7 @@ class Verification:
         self._tell = tell
         self._is_ours = engine is None or isinstance(engine, SparkSession)
         self._engine = self._spark(engine) if engine is None or isinstance(engine, SparkSession) else engine
-        self._catching_up = LakeCatchUp(self._home, source, self._engine, tell, settings.sizes)
+        self._catching_up = LakeCatchUp(self._home, source, self._engine, tell, settings)
 
     def _spark(self, given: SparkSession | None) -> Engine:
         log_path = self._home.folder / "verify.log"

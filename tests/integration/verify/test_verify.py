@@ -174,14 +174,15 @@ def test_what_sync_was_told_and_verify_was_not_stays_as_it_is_at_the_source(
         "create table orders (id int primary key); insert into orders values (1);"
         "create table signals (id text primary key, type text, data text)",
     )
-    settings = ConnectorSettings(lake, once=True, signal_table="public.signals")
-    sync_once(settings, source_of(database, signal_table="public.signals"), spark)
+    follows = ConnectorSettings(lake, once=True, signal_table="public.signals")
+    sync_once(follows, source_of(database, signal_table="public.signals"), spark)
     with psycopg.connect(database, autocommit=True) as conn:
         query = "select prrelid::regclass::text, xmin::text from pg_publication_rel order by 1"
         sent = conn.execute(query).fetchall()
         conn.execute("insert into orders values (2); insert into signals values ('s', 'log', '{}')")
         engine = SparkEngine(LazySession(lambda: spark, spark))
-        catching_up = LakeCatchUp(LakeHome.find(lake), source_of(database), engine, lambda event: None, TaskSizes())
+        settings = VerifySettings(lake)
+        catching_up = LakeCatchUp(LakeHome.find(lake), source_of(database), engine, lambda event: None, settings)
         catching_up.to_the_present()
         assert conn.execute(query).fetchall() == sent
     assert [name for name, _ in sent] == ["orders", "signals"]

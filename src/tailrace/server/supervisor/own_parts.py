@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tailrace.engine.door import Engine
 from tailrace.engine.spark.session import LazySession
+from tailrace.server.verifications.verifications import Verifications
 
 
 @dataclass(frozen=True)
@@ -20,5 +23,8 @@ class OwnParts:
     home: Path | None = None
     state: str | None = None
     """Where connectors are stored, without a user or a password."""
+    engine: Callable[[], Engine] | None = None
+    """What moves rows of all connectors; None where each piece of work begins one of its own."""
+    verifications: Verifications = field(default_factory=Verifications)
     began_us: int = field(default_factory=lambda: time.time_ns() // 1000)
     """When it began, in microseconds since 1970."""

@@ -91,7 +91,7 @@ class Supervisor:
         self._hosted: dict[str, Hosted] = {}
         self._removing: set[str] = set()
         self._requests = SourceRequests()
-        self.own = OwnParts(home.messages, self.session, home.path, store.address)
+        self.own = OwnParts(home.messages, self.session, home.path, store.address, self._engine)
 
     def begin(self) -> None:
         """Bring every stored connector to its target."""

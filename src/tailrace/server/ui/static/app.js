@@ -7,9 +7,10 @@ import { useRoute } from "./router.js";
 import { Overview } from "./pages/overview.js";
 import { ConnectorPage } from "./pages/connector.js";
 import { Login } from "./pages/login.js";
+import { NewConnector } from "./pages/new.js";
 import { Empty, Failure } from "./parts/notice.js";
 
-const PAGES = { overview: [Overview, "Overview"] };
+const PAGES = { overview: [Overview, "Overview"], new: [NewConnector, "New connector"] };
 
 function App() {
   const route = useRoute();

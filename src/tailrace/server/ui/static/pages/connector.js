@@ -14,10 +14,12 @@ import { Empty, Failure, Notice, Shown } from "../parts/notice.js";
 import { connectorState, State } from "../parts/state.js";
 import { Log } from "./log/log.js";
 import { Messages } from "./messages.js";
+import { Configuration } from "./config/config.js";
 import { Offsets } from "./offsets/offsets.js";
+import { Proof } from "./proof.js";
 
 /** Tabs: path, name, page. */
-const TABS = [["", "Now", Now], ["offsets", "Offsets", Offsets], ["log", "Log", Log], ["messages", "Messages", Messages]];
+const TABS = [["", "Now", Now], ["offsets", "Offsets", Offsets], ["log", "Log", Log], ["messages", "Messages", Messages], ["config", "Configuration", Configuration], ["proof", "Proof", Proof]];
 const DISK_BYTES_MIN = 2e9;
 
 export function ConnectorPage({ route }) {

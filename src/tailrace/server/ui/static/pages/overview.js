@@ -23,7 +23,7 @@ export function Overview({ route }) {
 
 function NewButton({ server }) {
   const rule = refusedHere(server, "create");
-  return rule ? html`<span class="small soft">${rule}</span>` : null;
+  return rule ? html`<span class="small soft">${rule}</span>` : html`<a class="button main" href="/ui/new">New connector</a>`;
 }
 
 function All({ all, route, server }) {
@@ -146,7 +146,7 @@ function FirstSteps() {
   const curl = `curl -X POST ${location.origin}/connectors -H 'content-type: application/json' \\\n  -d '${FIRST}'`;
   const sql = "CREATE SOURCE shop FROM POSTGRES\n  HOST '127.0.0.1'\n  DATABASE 'shop'\n  USER 'postgres';";
   return html`<div class="card"><${Empty} title="No connector yet">
-      <p>A connector copies one database into one lake and keeps the copy exact. What the database needs, <code>tailrace doctor</code> says.</p><//></div>
+      <p>A connector copies one database into one lake and keeps the copy exact. The next page says what the database still needs.</p><a class="button main" href="/ui/new">Make the first one</a><//></div>
     <div class="cols">
       <div class="card"><header><h2>Over HTTP</h2><${CopyButton} text=${curl} /></header><div class="body"><pre class="paste">${curl}</pre></div></div>
       <div class="card"><header><h2>In SQL, with <code>tailrace sql</code></h2><${CopyButton} text=${sql} /></header><div class="body"><pre class="paste">${sql}</pre></div></div>

@@ -2,7 +2,7 @@
 import { html, useState } from "../html.js";
 import { Dialog } from "./dialog.js";
 
-const NAMES = { curl: "curl", cli: "Command line", python: "Python", sql: "SQL" };
+const NAMES = { curl: "curl", cli: "Command line", python: "Python", sql: "SQL", yaml: "YAML" };
 
 /** @param {string} text */
 export async function toClipboard(text) {
@@ -68,12 +68,12 @@ function _python(value) {
 }
 
 /**
- * @param {{request: import("../api.js").Request, cli?: string, sql?: string, python?: string, label?: string}} props
+ * @param {{request: import("../api.js").Request, cli?: string, sql?: string, python?: string, yaml?: string, label?: string}} props
  */
-export function CopyAs({ request, cli, sql, python, label = "Copy as …" }) {
+export function CopyAs({ request, cli, sql, python, yaml, label = "Copy as …" }) {
   const [isOpen, open] = useState(false);
   return html`<button type="button" class="button plain small" onClick=${() => open(true)}>${label}</button>
-    ${isOpen && html`<${Ways} ways=${{ curl: curlOf(request), cli, python: python ?? pythonOf(request), sql }}
+    ${isOpen && html`<${Ways} ways=${{ curl: curlOf(request), cli, python: python ?? pythonOf(request), sql, yaml }}
       close=${() => open(false)} />`}`;
 }
 

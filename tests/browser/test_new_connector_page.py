@@ -1,0 +1,77 @@
+"""From an address to a connector that runs, in the console."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+from tests.browsing import Visit, assert_accessible, assert_fits
+from tests.integration.lake.equality import execute
+from tests.postgres import wait_until
+from tests.small_shop import SmallShop
+
+ROLE = """
+drop role if exists carla;
+drop role if exists with_password;
+create role with_password nologin;
+create role carla login superuser password 'right-password' in role with_password;
+create table if not exists "no key" (note text);
+"""
+
+
+def opened(page: Page, shop: SmallShop) -> Page:
+    page.get_by_role("link", name="New connector").click()
+    page.get_by_label("Host, or a whole address").fill(shop.dsn.replace("postgres@", "carla:wrong-password@"))
+    expect(page.get_by_label("User")).to_have_value("carla")
+    return page
+
+
+def test_a_wrong_password_is_told_in_place_and_an_address_becomes_a_connector(
+    shop: SmallShop, visit: Visit, page: Page
+) -> None:
+    shop.run()
+    execute(shop.dsn, ROLE)
+    opened(page, shop)
+    examine = page.get_by_role("button", name="Examine", exact=True)
+    examine.click()
+    notice = page.get_by_role("alert")
+    expect(notice).to_contain_text("password")
+    expect(notice.locator(".hint")).to_be_visible()
+    assert "wrong-password" not in page.url + notice.inner_text()
+    page.get_by_label("Password").fill("right-password")
+    examine.click()
+    expect(page.get_by_text("✓ reached")).to_be_visible()
+    checks = page.locator(".checks li")
+    expect(checks.filter(has_text="wal_level")).to_contain_text("logical")
+    expect(checks.filter(has_text="max_slot_wal_keep_size").locator(".hint")).to_contain_text("alter system set")
+    row = page.get_by_role("row").filter(has_text="public.orders")
+    expect(row).to_contain_text("20")
+    expect(page.get_by_role("row").filter(has_text="public.no key")).to_contain_text("has no primary key")
+    page.get_by_label("Find a table").fill("ers")
+    page.get_by_role("button", name="Only what is found").click()
+    expect(page.get_by_text("2 of 4")).to_be_visible()
+    page.get_by_label("Find a table").fill("")
+    page.get_by_label("public.customers").uncheck()
+    page.get_by_label("Name of the connector").fill("shop")
+    begin = page.get_by_role("button", name="Begin")
+    expect(begin).to_be_disabled()
+    page.get_by_label("Name of the connector").fill("orders only")
+    expect(page.locator("pre.paste")).to_contain_text('database.password: "********"')
+    assert_accessible(page)
+    assert_fits(page)
+    begin.click()
+    expect(page.get_by_role("heading", name="orders only")).to_be_visible()
+    assert page.url.endswith("/ui/c/orders%20only")
+    expect(page.locator(".head .state")).to_have_text("running")
+    path = "/connectors/orders%20only"
+    wait_until(lambda: [t["table"] for t in shop.server.ask("GET", f"{path}/tables")] == ["public.orders"], 60)
+    assert shop.server.ask("GET", f"{path}/config/history")[0]["changes"][0]["field"] == "database.dbname"
+    shop.server.ask("DELETE", f"{path}?drop_source=true", status=204)
+    execute(shop.dsn, 'drop table "no key"; drop owned by carla; drop role carla; drop role with_password')
+
+
+def test_what_an_address_lacks_is_said_in_place(shop: SmallShop, visit: Visit) -> None:
+    visit.is_lenient = True
+    page = visit.open("/ui/new")
+    expect(page.get_by_role("heading", name="New connector")).to_be_visible()
+    page.get_by_label("Host, or a whole address").fill("127.0.0.1")
+    page.get_by_role("button", name="Examine", exact=True).click()
+    expect(page.locator(".outcome.failed")).to_contain_text("database.user: required")
