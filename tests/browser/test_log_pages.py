@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import psycopg
 from playwright.sync_api import Page, expect
 from tests.browsing import Visit, assert_accessible, assert_fits, visiting
 from tests.small_shop import SmallShop
@@ -77,10 +79,38 @@ def test_a_logger_is_told_to_say_more(shop: SmallShop, visit: Visit) -> None:
     shop.server.ask("PUT", "/admin/loggers/tailrace.connector", {"level": "INFO"})
 
 
+def test_what_happened_is_listed_and_a_slot_that_is_gone_is_a_notice(shop: SmallShop, visit: Visit) -> None:
+    page = visit.open("/ui/c/shop")
+    feed = page.get_by_role("region", name="What happened")
+    expect(feed.get_by_role("listitem").filter(has_text="public.customers").first).to_be_visible()
+    expect(page.get_by_text(re.compile("The slot keeps WAL from"))).to_be_visible()
+    shop.stop()
+    expect(feed.get_by_role("listitem").first).to_contain_text("stopped")
+    assert_accessible(page)
+    (slot,) = rows(shop, "select slot_name from pg_replication_slots where database = current_database()")[0]
+    rows(shop, f"select pg_copy_logical_replication_slot('{slot}', 'spare'), pg_drop_replication_slot('{slot}')")
+    page.reload()
+    notice = page.get_by_role("alert").filter(has_text=f"there is no slot {slot}")
+    expect(notice).to_be_visible()
+    rows(shop, f"select pg_copy_logical_replication_slot('spare', '{slot}'), pg_drop_replication_slot('spare')")
+    page.reload()
+    expect(page.get_by_text(re.compile("The slot keeps WAL from"))).to_be_visible()
+    expect(notice).to_have_count(0)
+    shop.run()
+    page.get_by_role("link", name="All of it").click()
+    expect(page.get_by_text("Who pressed pause, resume or stop is not kept")).to_be_visible()
+    expect(feed.get_by_role("listitem").filter(has_text="the connector was created")).to_be_visible()
+
+
+def rows(shop: SmallShop, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(shop.dsn, autocommit=True) as conn:
+        return conn.execute(query).fetchall()  # type: ignore[arg-type]
+
+
 def test_the_pages_fit_a_narrow_window_in_the_dark(shop: SmallShop, visit: Visit) -> None:
     with visiting(visit.context.browser, shop.address, 390, "dark") as narrow:  # type: ignore[arg-type]
-        for path in ("log?seq=1", "messages"):
-            page = narrow.open(f"/ui/c/shop/{path}")
+        for path in ("", "/log?seq=1", "/messages", "/feed"):
+            page = narrow.open(f"/ui/c/shop{path}")
             expect(page.locator("section.card").first).to_be_visible()
             expect(page.locator(".loading")).to_have_count(0)
             assert_fits(page)

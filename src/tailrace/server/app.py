@@ -9,12 +9,13 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from tailrace.server.api import connectors, events, health, plugins, root, session, signals, sql
+from tailrace.server.api import connectors, events, health, plugins, root, session, signals, source, sql
 from tailrace.server.api.config import routes as config
 from tailrace.server.api.copies import routes as copies
 from tailrace.server.api.cuts import routes as cuts
 from tailrace.server.api.errors import RESPONSES, explain_errors
 from tailrace.server.api.examination import routes as examination
+from tailrace.server.api.feed import routes as feed
 from tailrace.server.api.log import routes as log
 from tailrace.server.api.messages import routes as messages
 from tailrace.server.api.offsets import layouts
@@ -50,6 +51,8 @@ AREAS = (
     copies,
     events,
     messages,
+    feed,
+    source,
     sql,
     verifications,
 )

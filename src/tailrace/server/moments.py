@@ -18,7 +18,12 @@ def moment_text(time_us: int) -> str:
 
 
 def microseconds(time: datetime, name: str) -> int:
-    """Since 1970, of a time that was asked for. A request error for one without a zone: it may mean any hour."""
+    """Since 1970, of a time that was asked for."""
+    require_zone(time, name)
+    return round(time.timestamp() * 1e6)
+
+
+def require_zone(time: datetime, name: str) -> None:
+    """A request error for a time without a zone: it may mean any hour."""
     if time.tzinfo is None:
         raise RequestError(f"{name} has no time zone", "write it as 2026-11-19T06:20:00Z")
-    return round(time.timestamp() * 1e6)

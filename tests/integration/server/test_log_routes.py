@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from demo.embedded import EmbeddedPostgres
+from tests.postgres import wait_until
 from tests.small_shop import SmallShop, small_shop
 
 NAMES = {"customers": "public.customers", "orders": "public.orders", "payments": "public.payments"}
@@ -162,3 +163,55 @@ def test_messages_are_answered_by_level_and_text_in_pages(shop: SmallShop) -> No
     assert "said" not in str(shop.ask("GET", "/messages?limit=1000"))
     shop.ask("GET", "/messages?before=nonsense", status=400)
     assert "messages" in shop.server.ask("GET", "/messages")
+
+
+def test_the_source_says_what_it_keeps_for_the_lake(shop: SmallShop) -> None:
+    shop.commit("insert into customers values (8000, 'kept')")
+    found = shop.ask("GET", "/source")
+    assert (found["kind"], found["facts"]["wal_status"]) == ("postgres", "reserved")
+    assert found["facts"]["server"].startswith("Postgres ")
+    assert found["facts"]["slot"] == found["facts"]["publication"]
+    assert found["kept_from"] == found["facts"]["restart"]
+    assert found["bytes"]["kept_to_end"] > 0
+    assert found["bytes"]["log_to_end"] >= 0
+    assert (found["risk"], found["hint"]) == (None, None)
+    assert found["cut"] == shop.ask("GET", "/cuts/newest")["position"]
+
+
+def test_a_source_that_cannot_be_reached_is_an_error_of_its_own(shop: SmallShop) -> None:
+    shop.server.create("nowhere", shop.ask("GET", "/config") | {"name": "nowhere"}, initial_state="STOPPED")
+    shop.server.ask("GET", "/connectors/nowhere/source", status=409)
+    shop.server.ask("DELETE", "/connectors/nowhere", status=204)
+
+
+def test_the_feed_tells_what_happened_newest_first_in_pages(shop: SmallShop) -> None:
+    shop.pause()
+    shop.ask("PUT", "/resume", status=202)
+    shop.run()
+    shop.ask("POST", "/tables/customers/resync", status=202)
+    wait_until(lambda: any(told(each) == ("copy", "completed") for each in feed(shop)["entries"][:5]), 30)
+    everything = feed(shop, "limit=500")
+    entries = everything["entries"]
+    assert everything["next"] is None
+    assert [each["at"] for each in entries] == sorted((each["at"] for each in entries), reverse=True)
+    assert {"state", "table", "copy", "configuration", "source"} <= {each["kind"] for each in entries}
+    assert told(entries[-1]) == ("configuration", None)
+    assert "created" in entries[-1]["text"]
+    assert ("state", "paused") in map(told, entries)
+    again = next(each for each in entries if told(each) == ("table", "resyncing"))
+    assert again["table"] == "public.customers"
+    paged: list[Any] = []
+    before: str | None = ""
+    while before is not None:
+        page = feed(shop, f"limit=3{before}")
+        paged += page["entries"]
+        before = None if page["next"] is None else f"&before={page['next']}"
+    assert paged == entries
+
+
+def feed(shop: SmallShop, asked: str = "limit=20") -> Any:
+    return shop.ask("GET", f"/feed?{asked}")
+
+
+def told(entry: Any) -> tuple[str, str | None]:
+    return entry["kind"], entry["state"]

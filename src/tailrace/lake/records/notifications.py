@@ -32,6 +32,11 @@ class Notifications:
                 sync(self._path.parent)
         append_line(self._path, notification.to_json())
 
+    @property
+    def files(self) -> list[Path]:
+        """The newest first."""
+        return [self._path, self._older]
+
     def all(self) -> list[Notification]:
         """Those that are kept, oldest first."""
         return [each for path in (self._older, self._path) for each in _read(path)]

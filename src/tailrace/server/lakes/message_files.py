@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,13 +49,18 @@ class MessageLine:
     content: bytes
 
 
-def lines_before(path: Path, before: Place | None = None) -> Iterator[MessageLine]:
-    """Whole lines, the newest first: all of them, or those before a place. None where the place's file is gone: those
-    before it are gone, too."""
+def message_files(path: Path) -> list[Path]:
+    """Where messages are that are written to a path, the newest first."""
+    return [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, FILES_KEPT + 1))]
+
+
+def lines_before(paths: Sequence[Path], before: Place | None = None) -> Iterator[MessageLine]:
+    """Whole lines of files, the newest first: all of them, or those before a place. None where the place's file is
+    gone: those before it are gone, too."""
     with ExitStack() as stack:
         # All are opened first: what is put aside meanwhile is read all the same.
         files: dict[int, tuple[BinaryIO, int]] = {}
-        for each in (path, *(path.with_name(f"{path.name}.{number}") for number in range(1, FILES_KEPT + 1))):
+        for each in paths:
             try:
                 file: BinaryIO = stack.enter_context(each.open("rb"))
             except FileNotFoundError:

@@ -52,6 +52,14 @@ class Served:
     """Why it cannot send anything at present."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """For a person."""
+    kept: SourcePosition | None = None
+    """From here on the source keeps its own log for the lake; None where that is `oldest`, or nothing is kept."""
+    kept_bytes: int | None = None
+    """How much that is; None where the source does not count in bytes."""
+    risk: str | None = None
+    """Why it may soon be unable to send what the lake lacks, or is so already; for a person."""
+    remedy: str | None = None
+    """What helps against the risk."""
 
 
 @dataclass(frozen=True)

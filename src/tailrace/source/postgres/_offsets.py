@@ -21,11 +21,17 @@ from tailrace.source.postgres.server.connection import session
 from tailrace.source.postgres.server.history import History
 from tailrace.source.postgres.server.identity import require_streaming, wal_position
 from tailrace.source.postgres.server.lsn import Lsn
-from tailrace.source.postgres.stream.slot import Slot, find_slot
+from tailrace.source.postgres.server.timeline import REPAIR
+from tailrace.source.postgres.stream.slot import Slot, find_slot, why_lost
 from tailrace.source.postgres.values.messages import parse_commit
 
 QUERIES = load("stream/slot.sql")
 CHANGES_COUNTED_MAX = 100_000
+LOST = "changes that the lake lacks cannot be read any more"
+KEEP_ALL = "alter system set max_slot_wal_keep_size = -1; select pg_reload_conf();"
+_RISKS = {
+    "unreserved": "the slot keeps more WAL than the server allows: the next checkpoint may delete what the lake lacks"
+}
 
 
 def stream_end(claim: Mapping[str, Any], log_end: int) -> Lsn:
@@ -44,18 +50,33 @@ class PostgresOffsets:
     def served(self, claim: Mapping[str, Any]) -> Served:
         history = History.of(claim)
         with session(self._dsn) as conn:
-            slot, newest = find_slot(conn, claim["slot"]), history.position(wal_position(conn))
+            slot, end = find_slot(conn, claim["slot"]), wal_position(conn)
+            server = f"Postgres {conn.info.parameter_status('server_version')}"
+        newest = history.position(end)
         if slot is None or slot.confirmed_flush_lsn is None:
-            return Served(None, newest, f"there is no slot {claim['slot']}")
-        facts = {
+            message = f"there is no slot {claim['slot']}"
+            return Served(None, newest, message, {"server": server}, risk=f"{message}: {LOST}", remedy=REPAIR)
+        found = {
             "slot": slot.name,
-            "confirmed": str(slot.confirmed_flush_lsn),
-            "restart": str(slot.restart_lsn),
-            "wal_status": str(slot.wal_status),
+            "confirmed": slot.confirmed_flush_lsn,
+            "restart": slot.restart_lsn,
+            "wal_status": slot.wal_status,
+            "safe_wal_size": slot.safe_wal_size,
+            "active_pid": slot.active_pid,
+            "publication": claim["publication"],
+            "server": server,
         }
+        facts = {name: str(value) for name, value in found.items() if value is not None}
         if slot.wal_status == "lost":
-            return Served(None, newest, f"slot {slot.name} was invalidated: the server removed its WAL", facts)
-        return Served(history.position(slot.confirmed_flush_lsn), newest, _reader(slot), facts)
+            reason, helps = why_lost(slot.invalidation_reason)
+            message = f"slot {slot.name} was invalidated: {reason}"
+            return Served(None, newest, message, facts, risk=f"{message}; {LOST}", remedy=f"{helps} then {REPAIR}")
+        kept = None if slot.restart_lsn is None else history.position(slot.restart_lsn)
+        kept_bytes = None if slot.restart_lsn is None else max(0, end - slot.restart_lsn)
+        risk = _RISKS.get(slot.wal_status or "")
+        remedy = None if risk is None else KEEP_ALL
+        oldest = history.position(slot.confirmed_flush_lsn)
+        return Served(oldest, newest, _reader(slot), facts, kept, kept_bytes, risk, remedy)
 
     def count(self, claim: Mapping[str, Any], after: int, upto: SourcePosition) -> Counted | None:
         history = History.of(claim)

@@ -9,13 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.server.api.messages.models import Filter, MessageInfo, MessageLevel
-from tailrace.server.lakes.message_files import BLOCK_BYTES, LINE_BYTES_MAX, MessageLine, Place, lines_before
+from tailrace.server.lakes.message_files import (
+    BLOCK_BYTES,
+    LINE_BYTES_MAX,
+    MessageLine,
+    Place,
+    lines_before,
+    message_files,
+)
 
 SIZES = st.lists(st.sampled_from([0, 1, 30, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1]), max_size=8)
 
 
 def contents(path: Path, before: Place | None = None) -> list[bytes]:
-    return [each.content for each in lines_before(path, before)]
+    return [each.content for each in lines_before(message_files(path), before)]
 
 
 def line(text: str = "said", level: str = "info") -> bytes:
@@ -31,14 +38,14 @@ def test_every_whole_line_is_read_once_from_the_newest_on(
     written = [b"%d:" % number + b"x" * size for number, size in enumerate(sizes)]
     path.write_bytes(b"".join(each + b"\n" for each in written) + rest)
     assert contents(path) == written[::-1]
-    for number, each in enumerate(lines_before(path)):
+    for number, each in enumerate(lines_before(message_files(path))):
         assert contents(path, each.place) == written[::-1][number + 1 :]
 
 
 def test_a_place_stays_what_it_was_when_files_are_put_aside(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(b"1\n2\n3\n")
-    three, two, _ = lines_before(path)
+    three, two, _ = lines_before(message_files(path))
     path.rename(tmp_path / "a.log.1")
     path.write_bytes(b"4\n")
     assert contents(path) == [b"4", b"3", b"2", b"1"]
@@ -55,7 +62,7 @@ def test_there_may_be_no_file(tmp_path: Path) -> None:
 def test_of_a_line_without_bounds_the_beginning_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(b"1\n" + line("x" * 3 * LINE_BYTES_MAX) + b"\n3\n")
-    last, long, first = lines_before(path)
+    last, long, first = lines_before(message_files(path))
     assert (last.content, first.content) == (b"3", b"1")
     assert LINE_BYTES_MAX <= len(long.content) <= LINE_BYTES_MAX + BLOCK_BYTES
     shown = MessageInfo.of(long)

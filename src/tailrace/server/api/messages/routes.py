@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from tailrace.server.api.messages.models import Filter, MessageInfo, MessageLevel, MessagesInfo
 from tailrace.server.api.parts import GetSupervisor, Name
 from tailrace.server.errors import RequestConflictError, RequestError
-from tailrace.server.lakes.message_files import Place, lines_before
+from tailrace.server.lakes.message_files import Place, lines_before, message_files
 
 ANSWER_BYTES_MAX = 4 << 20
 """Of the lines of one answer; what is older has to be asked for."""
@@ -52,7 +52,7 @@ def _read(path: Path, wanted: Filter, before: str | None, limit: int) -> Message
         raise RequestError("before is no place in the messages", "send an `id` or the `next` of an answer") from None
     found: list[MessageInfo] = []
     room = ANSWER_BYTES_MAX
-    for line in lines_before(path, place):
+    for line in lines_before(message_files(path), place):
         if not wanted.has(line):
             continue
         if len(found) == limit or (found and len(line.content) > room):

@@ -62,6 +62,8 @@ class Slot:
     restart_lsn: Lsn | None = None
     """Where the server begins to read when it has to send something."""
     invalidation_reason: str | None = None
+    safe_wal_size: int | None = None
+    """How many bytes may still be written before the server may give it up; None where it never does."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def find_slot(conn: psycopg.Connection, name: str) -> Slot | None:
     if row[1] != "pgoutput":
         raise DefiniteError(f"slot {name} uses the plugin {row[1]}, not pgoutput", "choose another name with --slot")
     confirmed, restart = (None if text is None else Lsn.parse(text) for text in (row[3], row[7]))
-    return Slot(name, row[0], row[2], confirmed, row[4], restart, row[8])
+    return Slot(name, row[0], row[2], confirmed, row[4], restart, row[8], row[9])
 
 
 def retained(conn: psycopg.Connection, name: str) -> Retained | None:

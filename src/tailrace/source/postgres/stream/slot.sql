@@ -5,7 +5,8 @@ select database, plugin, active_pid, confirmed_flush_lsn::text, to_jsonb(s) ->> 
          to_jsonb(s) ->> 'invalidation_reason',
          -- Postgres 16 calls every slot so that it gave up. A primary gives one up for its WAL alone.
          case when (to_jsonb(s) ->> 'conflicting')::boolean and pg_is_in_recovery() then 'conflict' end
-       )
+       ),
+       (to_jsonb(s) ->> 'safe_wal_size')::bigint
 from pg_replication_slots s
 where slot_name = %(slot)s;
 

@@ -1,13 +1,15 @@
 /** One connector: its head and tabs; the first tab says where it is, what is wrong and what has happened. */
 import { ActionButton, pendingOf } from "../actions.js";
+import { connectorPath } from "../api.js";
 import { actionsOf } from "../command.js";
 import { bytes, count, seconds, time } from "../format.js";
 import { html, useState } from "../html.js";
 import { linkTo } from "../router.js";
 import { sourceText, useKnown, useProgress } from "../shared.js";
-import { useClock } from "../store.js";
+import { useClock, useResource } from "../store.js";
 import { CopyAs } from "../parts/copying.js";
 import { Distance } from "../parts/distance.js";
+import { Feed } from "../parts/feed.js";
 import { Figures } from "../parts/figures.js";
 import { Sentence } from "../parts/freshness.js";
 import { Empty, Failure, Notice, Shown } from "../parts/notice.js";
@@ -19,7 +21,15 @@ import { Offsets } from "./offsets/offsets.js";
 import { Proof } from "./proof.js";
 
 /** Tabs: path, name, page. */
-const TABS = [["", "Now", Now], ["offsets", "Offsets", Offsets], ["log", "Log", Log], ["messages", "Messages", Messages], ["config", "Configuration", Configuration], ["proof", "Proof", Proof]];
+const TABS = [
+  ["", "Now", Now],
+  ["offsets", "Offsets", Offsets],
+  ["log", "Log", Log],
+  ["messages", "Messages", Messages],
+  ["feed", "Feed", WholeFeed],
+  ["config", "Configuration", Configuration],
+  ["proof", "Proof", Proof],
+];
 const DISK_BYTES_MIN = 2e9;
 
 export function ConnectorPage({ route }) {
@@ -64,15 +74,22 @@ function Ways({ actions, progress }) {
 
 function Now({ name, progress }) {
   const now = useClock(500);
+  const isThere = progress.data?.cut && progress.data.source?.host;
+  const source = useResource(isThere ? connectorPath(name, "/source") : null, { connector: name, kinds: ["StateChanged", "TroubleChanged"], everySeconds: 10 });
   return html`<${Shown} of=${progress} what="Progress">${(data) => html`
     <section class="card hero"><div class="body stack">
       <${Sentence} progress=${data} now=${now} />
-      <${Distance} progress=${data} source=${null} />
+      <${Distance} progress=${data} source=${source.error ? null : source.data} />
     </div></section>
-    <${Notices} name=${name} progress=${data} source=${null} />
+    <${Notices} name=${name} progress=${data} source=${source} />
     ${data.copying?.length ? html`<${CopyingNow} name=${name} copying=${data.copying} />` : null}
     <${Figures} name=${name} />
+    <${Feed} name=${name} tabs=${TABS.map(([path]) => path)} />
     <${Facts} progress=${data} />`}<//>`;
+}
+
+function WholeFeed({ name }) {
+  return html`<${Feed} name=${name} limit=${100} isAll tabs=${TABS.map(([path]) => path)} />`;
 }
 
 /** Everything that needs a person, what is worst first. */
@@ -83,9 +100,8 @@ function Notices({ name, progress, source }) {
   if (progress.retry_due) found.push(["info", `It is started again at ${time(progress.retry_due)}, after ${count(progress.failures)} failed runs in a row.`, null]);
   if (progress.trouble) found.push(["warn", `${progress.trouble.message} (since ${time(progress.trouble.since)})`, progress.trouble.hint]);
   if (progress.why_not && !trace && !progress.trouble) found.push(["warn", ...progress.why_not.split("\nhint: ")]);
-  const status = source?.facts?.wal_status;
-  if (status === "lost") found.push(["bad", "The server has deleted WAL that the lake lacks.", "--snapshot-mode when_needed copies every table again"]);
-  if (status === "unreserved") found.push(["warn", "The slot keeps more WAL than the server allows; the next checkpoint may delete it.", "alter system set max_slot_wal_keep_size = '50GB'"]);
+  if (source.error && source.error.status !== 409 && !progress.trouble) found.push(["warn", `The source cannot be asked: ${source.error.message}`, source.error.hint]);
+  else if (source.data?.risk) found.push([source.data.kept_from ? "warn" : "bad", source.data.risk, source.data.hint]);
   const free = progress.disk?.free_bytes;
   if (free !== undefined && free !== null && free < DISK_BYTES_MIN) found.push(["warn", `Only ${bytes(free)} are free where the log lies.`, null]);
   const errored = progress.tables?.errored ?? 0;

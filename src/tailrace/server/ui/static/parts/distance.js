@@ -17,7 +17,7 @@ export function Distance({ progress, source, mark = null }) {
   const places = { end: lsn(end), log: lsn(source?.log), cut: lsn(progress?.cut?.position ?? source?.cut), kept: lsn(source?.kept_from) };
   return html`<div class="distance figures" role="group" aria-label="How far source, log and lake are apart">
     <ol>
-      <${Mark} name="Source" about="has written up to" at=${end} note=${source?.problem ?? null} />
+      <${Mark} name="Source" about="has written up to" at=${end} note=${source && !source.kept_from ? source.problem : null} />
       <${Gap} flows=${flows} far=${!!unread} words=${unread === null ? "not known" : unread ? bytes(unread) : "nothing between"} more=${unread ? "to be logged" : ""} />
       <${Mark} name="Log" about="holds every commit up to" at=${source?.log ?? null} note=${progress?.log?.seq === undefined ? null : `transaction ${count(progress.log.seq)}`} />
       <${Gap} flows=${flows} far=${!!lag?.transactions} words=${betweenLogAndCut(lag)} more=${lag?.transactions ? "to be published; readable live" : ""} />
