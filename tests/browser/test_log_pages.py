@@ -108,8 +108,9 @@ def rows(shop: SmallShop, query: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_pages_fit_a_narrow_window_in_the_dark(shop: SmallShop, visit: Visit) -> None:
+    seq = shop.commit("insert into customers values (800, 'narrow')")
     with visiting(visit.context.browser, shop.address, 390, "dark") as narrow:  # type: ignore[arg-type]
-        for path in ("", "/log?seq=1", "/messages", "/feed"):
+        for path in ("", f"/log?seq={seq}", "/messages", "/feed"):
             page = narrow.open(f"/ui/c/shop{path}")
             expect(page.locator("section.card").first).to_be_visible()
             expect(page.locator(".loading")).to_have_count(0)

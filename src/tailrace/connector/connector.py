@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ from tailrace.connector.events import (
     TroubleChanged,
     log_event,
 )
-from tailrace.connector.messages import own
+from tailrace.connector.messages import messages_to, own
 from tailrace.connector.run import run
 from tailrace.connector.signals.sender import send_resync
 from tailrace.engine.door import Engine
@@ -124,11 +124,17 @@ class Connector:
             own(LakeHome(self._settings.lake).runs.messages)
             self._tell(StateChanged(ConnectorState.STARTING))
             run(self._settings, self._source, self._control, self._tell, self._spark)
-            self._tell(StateChanged(ConnectorState.STOPPED))
+            self._tell_end(StateChanged(ConnectorState.STOPPED))
         except BaseException as error:
             self._error = error
             reason = error.message if isinstance(error, TailraceError) else masked(str(error)) or type(error).__name__
-            self._tell(StateChanged(ConnectorState.FAILED, reason))
+            self._tell_end(StateChanged(ConnectorState.FAILED, reason))
+
+    def _tell_end(self, event: StateChanged) -> None:
+        """The lake's messages have it too, if the run had the lake: whoever looks later finds how it ended."""
+        home = self._control.home
+        with nullcontext() if home is None else messages_to(home.runs.messages):
+            self._tell(event)
 
     def _tell(self, event: Event) -> None:
         with self._telling:
