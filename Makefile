@@ -25,7 +25,7 @@ setup: ## make .venv, see to Java and Chromium, fetch Delta's jar (quick the sec
 	@scripts/setup.sh
 
 .PHONY: demo
-demo: setup ## copy a live shop database into a lake and compare them (ARGS=--help for more)
+demo: setup ## copy a live shop database into a lake, compare them, and show the console (ARGS=--help for more)
 	@$(PYTHON) -m demo $(ARGS)
 
 .PHONY: check

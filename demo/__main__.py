@@ -19,6 +19,7 @@ from rich.console import Console
 import tailrace
 from demo import shop
 from demo.embedded import EmbeddedPostgres
+from demo.page import serve_page
 from tailrace.cli.lake.verify import run_verify
 from tailrace.cli.sync.progress import TerminalProgress
 from tailrace.connector.connector import Connector
@@ -49,8 +50,10 @@ def demo(
     seconds: Annotated[float, typer.Option(help="How long orders come in while the lake follows.")] = 5.0,
     per_second: Annotated[float, typer.Option(help="Maximum number of transactions per second.")] = 20.0,
     folder: Annotated[Path, typer.Option(help="Folder for database and lake; kept between runs.")] = Path(".demo"),
+    stay: Annotated[bool, typer.Option(help="End on a page in the browser that keeps moving, until Ctrl-C.")] = True,
+    port: Annotated[int, typer.Option(help="The page's port; another one where it is taken.")] = 8083,
 ) -> None:
-    """Copy a live shop database into a lake, then prove that the two are equal.
+    """Copy a live shop database into a lake, prove that the two are equal, and show it in the console.
 
     1. Starts an embedded Postgres with a shop of about 100,000 rows.
 
@@ -58,6 +61,9 @@ def demo(
     Meanwhile an order is placed and read back from the lake.
 
     3. Stops the orders, runs `tailrace sync --once` for the rest, and compares every row with `tailrace verify`.
+
+    4. Runs what `tailrace serve` runs, with a connector for this lake, while orders come in again: open its page.
+    `--no-stay` ends before this.
 
     A second run continues where the first one stopped, without a new snapshot;
     `--clean` starts from nothing. The exit code is 0 if source and lake are equal, 1 if
@@ -67,20 +73,24 @@ def demo(
     if clean:
         shutil.rmtree(folder, ignore_errors=True)
     try:
-        equal = _run(folder, seconds, per_second)
+        with EmbeddedPostgres(folder / "postgres", durable=True) as server:
+            dsn, equal = _run(server, folder, seconds, per_second)
+            console.print(f"{time.monotonic() - started:.0f} s; database and lake are in [bold]{folder}[/bold]")
+            if stay and equal:
+                _stay(folder, dsn, per_second, port)
     except (DemoError, TailraceError, RuntimeError, psycopg.Error) as error:
         console.print(f"demo: {error}", style="red", markup=False)
         if hint := getattr(error, "hint", None):
             console.print(f"  hint: {hint}", markup=False)
         raise typer.Exit(2) from None
-    console.print(f"{time.monotonic() - started:.0f} s in total; database and lake are in [bold]{folder}[/bold]")
     raise typer.Exit(0 if equal else 1)
 
 
-def _run(folder: Path, seconds: float, per_second: float) -> bool:
+def _run(server: EmbeddedPostgres, folder: Path, seconds: float, per_second: float) -> tuple[str, bool]:
+    """The database, and whether the lake equals it."""
     lake = folder / "lake"
     start = partial(session, format_named("delta"), folder / "spark.log")
-    with SparkEngine(LazySession(start)) as engine, EmbeddedPostgres(folder / "postgres", durable=True) as server:
+    with SparkEngine(LazySession(start)) as engine:
         # Beside the database: its first rows are moved by Spark.
         engine.start_soon()
         _heading(f"Postgres {server.version} on port {server.port}")
@@ -102,7 +112,13 @@ def _run(folder: Path, seconds: float, per_second: float) -> bool:
         console.print(f"workload: {workload.committed} transactions committed, {workload.rolled_back} rolled back")
         equal = _verify(dsn, lake)
         console.print(f"Spark: {engine.done.jobs} jobs, {engine.done.tasks} tasks; the driver held no row")
-        return equal
+        return dsn, equal
+
+
+def _stay(folder: Path, dsn: str, per_second: float, port: int) -> None:
+    _heading(f"tailrace serve --home {folder / 'server'}, while orders come in")
+    with shop.Workload(dsn, per_second):
+        serve_page(folder, dsn, port, lambda line: console.print(line, soft_wrap=True))
 
 
 @contextmanager

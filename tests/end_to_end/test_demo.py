@@ -19,7 +19,7 @@ def _demo(*options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(900)
 def test_the_demo_ends_with_all_tables_equal(tmp_path: Path) -> None:
-    shown = _demo("--folder", str(tmp_path / "demo"), "--seconds", "3")
+    shown = _demo("--folder", str(tmp_path / "demo"), "--seconds", "3", "--no-stay")
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert "tailrace verify" in shown.stdout
     assert len(re.findall(r"  equal *$", shown.stdout, re.MULTILINE)) == 4, "a verdict for each table"

@@ -116,6 +116,8 @@ class CaptureProcess:
         """The source has shown that it has what the log has."""
         self._is_paused = False
         self._confirmed = 0
+        self._restart: TransientError | None = None
+        """What was reported when it was last started again."""
         self._starts: deque[float] = deque(maxlen=RESTARTS_MAX)
         self._child, self._listener = self._start()
 
@@ -179,11 +181,19 @@ class CaptureProcess:
         if len(self._starts) == RESTARTS_MAX and time.monotonic() - self._starts[0] < RESTARTS_SECONDS:
             raise DefiniteError(
                 f"capture died {RESTARTS_MAX} times in {RESTARTS_SECONDS} s, last with exit code {self.exit_code}",
-                report.message if report else None,
+                report.message if report and report is not self._restart else None,
             )
         self._child.close_input()
         logger.warning("capture died and is started again", extra={"exit_code": self.exit_code})
+        # Told until it continues, which may be at once: the lake falls behind meanwhile.
+        died = f"capture died (exit code {self.exit_code}) and is started again"
+        self.report = self._restart = TransientError(f"{died}: it continues where the log ends")
         self._child, self._listener = self._start()
+
+    def _continues(self) -> None:
+        """The child that was started again is where the one before it was."""
+        if self.report is self._restart:
+            self.report = None
 
     def _listen(self, child: CaptureFork) -> None:
         with child.stdout as lines:
@@ -191,8 +201,10 @@ class CaptureProcess:
                 message = json.loads(line)
                 if "held" in message:
                     self.is_held = self._is_paused
+                    self._continues()
                 elif "proven" in message:
                     self.is_proven = True
+                    self._continues()
                 else:
                     report = TailraceError.from_fields(message["report"])
                     self.report = report if report.message else None

@@ -67,6 +67,18 @@ def test_a_paused_capture_stays_paused_when_it_is_killed_and_started_again(
     wait_until(lambda: reader.refresh().seq == 2)
 
 
+def test_a_capture_that_was_killed_is_a_trouble_until_it_continues(
+    capture: CaptureProcess, script: Script, tmp_path: Path
+) -> None:
+    script.transaction([Insert(ORDERS, {"id": 1})])
+    wait_until(lambda: capture.is_proven, 20)
+    psutil.Process(capture.pid).kill()
+    wait_until(lambda: (capture.check(), capture.report)[1] is not None, 20)
+    assert capture.report is not None
+    assert capture.report.message.startswith("capture died (exit code -9) and is started again")
+    wait_until(lambda: capture.report is None, 20)
+
+
 def test_what_capture_cannot_overcome_is_told_with_its_hint(script: Script, tmp_path: Path) -> None:
     (tmp_path / "log").write_text("a file, not a folder")
     with (
