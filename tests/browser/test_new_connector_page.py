@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
-from tests.browsing import Visit, assert_accessible, assert_fits
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+from tests.browsing import NARROW, Visit, assert_accessible, assert_fits, visiting
 from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
+from tests.serving import serving
 from tests.small_shop import SmallShop
 
 ROLE = """
@@ -68,10 +71,19 @@ def test_a_wrong_password_is_told_in_place_and_an_address_becomes_a_connector(
     execute(shop.dsn, 'drop table "no key"; drop owned by carla; drop role carla; drop role with_password')
 
 
-def test_what_an_address_lacks_is_said_in_place(shop: SmallShop, visit: Visit) -> None:
+def test_a_server_without_connectors_leads_to_the_first_one(browser: Browser, tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as server, visiting(browser, server.address, NARROW, "dark") as visit:
+        page = visit.open("/ui/")
+        expect(page.get_by_text("No connector yet")).to_be_visible()
+        page.get_by_role("link", name="Make the first one").click()
+        expect(page.get_by_role("heading", name="New connector")).to_be_visible()
+        assert_accessible(page)
+        assert_fits(page)
+
+
+def test_what_an_address_lacks_is_said_in_place(visit: Visit) -> None:
     visit.is_lenient = True
     page = visit.open("/ui/new")
-    expect(page.get_by_role("heading", name="New connector")).to_be_visible()
     page.get_by_label("Host, or a whole address").fill("127.0.0.1")
     page.get_by_role("button", name="Examine", exact=True).click()
     expect(page.locator(".outcome.failed")).to_contain_text("database.user: required")

@@ -73,15 +73,22 @@ def work_through(
     pieces: Sequence[DivisiblePiece[Result]],
     share_bytes: int,
     raise_: Callable[[BaseException], bool],
+    ended: Callable[[int, Outcome[Result]], None] = lambda number, outcome: None,
 ) -> list[Outcome[Result]]:
-    """Each piece's outcome, in their order. `raise_` says which errors concern more than one table: they are raised."""
+    """Each piece's outcome, in their order. `raise_` says which errors concern more than one table: they are raised.
+    `ended` is told each outcome with the number of its piece, when it is there, by any thread."""
     small = [number for number, piece in enumerate(pieces) if piece.bytes <= share_bytes]
     outcomes = dict(zip(small, side_by_side(engine, job, [pieces[n] for n in small], raise_), strict=True))
     large = [n for n in range(len(pieces)) if n not in outcomes or outcomes[n].is_too_large]
+    for number, outcome in outcomes.items():
+        if not outcome.is_too_large:
+            ended(number, outcome)
 
     def divide(number: int) -> Outcome[Result]:
         piece = pieces[number]
-        return attempted(piece.table, lambda: piece.divided(engine, job), raise_)
+        outcome = attempted(piece.table, lambda: piece.divided(engine, job), raise_)
+        ended(number, outcome)
+        return outcome
 
     if large:
         with ThreadPoolExecutor(min(len(large), LARGE_AT_ONCE), "divide") as pool:

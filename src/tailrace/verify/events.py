@@ -33,10 +33,18 @@ class TasksProgressed:
 
 
 @dataclass(frozen=True)
+class TableJudged:
+    """What was found of a table while others are still being compared. It may be doubted later: `TableCompared` has the
+    last word."""
+
+    report: TableReport
+
+
+@dataclass(frozen=True)
 class TableCompared:
     report: TableReport
 
 
-VerifyEvent = WaitsFor | PointTaken | TasksProgressed | TableCompared | connector_events.Event
+VerifyEvent = WaitsFor | PointTaken | TasksProgressed | TableJudged | TableCompared | connector_events.Event
 Tell = Callable[[VerifyEvent], None]
 """Called in the thread that verifies, and for the connector's events in the connector's."""

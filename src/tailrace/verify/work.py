@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
+from queue import SimpleQueue
 from typing import TypeVar
 
 from tailrace.engine.dividing import Outcome, attempted, work_through
@@ -33,6 +34,8 @@ class Work:
     def __init__(self, engine: Engine, sides: Sides, limits: Limits, tell: events.Tell) -> None:
         self._engine, self._sides, self._limits, self._tell = engine, sides, limits, tell
         self._group = f"tailrace verify {sides.lake}"
+        self._judged: SimpleQueue[TableReport] = SimpleQueue()
+        """What is known already and was not told yet."""
 
     def compare(self, found: Mapping[TableId, SourceTable], tables: Sequence[Judged]) -> list[TableReport]:
         """What was found of each table, in their order. Raises what is no fault of one table."""
@@ -57,7 +60,11 @@ class Work:
     def _work_through(self, comparisons: Sequence[TableComparison]) -> list[Outcome[Compared]]:
         what = f"{len(comparisons)} tables" if len(comparisons) > 1 else comparisons[0].table
         job, share_bytes = Job(f"verify {what}", self._group), self._limits.sizes.compare_bytes
-        return work_through(self._engine, job, comparisons, share_bytes, is_spark_gone)
+
+        def ended(number: int, outcome: Outcome[Compared]) -> None:
+            self._judged.put(report_of(comparisons[number].judged.table, outcome))
+
+        return work_through(self._engine, job, comparisons, share_bytes, is_spark_gone, ended)
 
     def _watched(self, work: Callable[[], T]) -> T:
         """What the work gives, done in a thread of its own: this one tells how far it is, and hears Ctrl-C at once."""
@@ -67,6 +74,8 @@ class Work:
                 done, tasks = self._engine.tasks_done(self._group)
                 if tasks:
                     self._tell(events.TasksProgressed(done, tasks))
+                while not self._judged.empty():
+                    self._tell(events.TableJudged(self._judged.get()))
             return working.result()
         finally:
             self._break_off(working)

@@ -90,6 +90,16 @@ def test_a_stored_password_is_used_only_for_the_server_that_it_was_given_for(ser
     server.ask("POST", PATH, {"config": shown, "connector": "none"}, 404)
 
 
+def test_what_a_reference_leads_to_is_in_no_check(server: Served, database: str, monkeypatch: Any) -> None:
+    execute(database, "create table t (id int primary key); create role canary_role login")
+    monkeypatch.setenv("SHOP_USER", "canary_role")
+    config = config_for(database) | {"database.user": "${env:SHOP_USER}"}
+    found = server.ask("POST", PATH, {"config": config})
+    assert "******** lacks it" in checks(found)["replication privilege"]["found"]
+    assert "canary" not in str(found)
+    execute(database, "drop role canary_role")
+
+
 def test_a_database_that_does_not_answer_is_not_waited_for(server: Served, database: str) -> None:
     execute(database, "create table t (id int primary key)")
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -94,6 +94,20 @@ def test_a_piece_that_turns_out_too_large_in_its_task_is_divided_then() -> None:
     assert [job.description for job in engine.jobs] == ["publish", "divide b"]
 
 
+def test_each_outcome_is_told_once_when_it_is_there() -> None:
+    told: dict[int, str | None] = {}
+    engine = OneThread()
+    pieces = [Words("a", 3), Words("b", 40), Words("c", 3, bytes_really=12), Words("d", 1, raises=DefiniteError("no"))]
+
+    def ended(number: int, outcome: Outcome[str]) -> None:
+        assert number not in told
+        told[number] = outcome.result
+        assert bool(number in (0, 3)) == (len(engine.jobs) == 1), "small ones are told before a large one is begun"
+
+    work_through(engine, JOB, pieces, SHARE_BYTES, is_everyones, ended)
+    assert told == {0: "a whole", 1: "b in 40", 2: "c in 12", 3: None}
+
+
 def test_where_all_is_large_or_there_is_nothing_no_job_is_begun_for_small_ones() -> None:
     engine = OneThread()
     assert worked(engine) == []

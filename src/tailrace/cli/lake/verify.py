@@ -85,7 +85,7 @@ class VerifyProgress:
                 if not self._has_synced:  # It may do so twice, the second time for the last commit alone.
                     self._say("no sync runs for this lake: bringing it up to date")
                 self._has_synced = True
-            case StateChanged(ConnectorState.RUNNING) | StreamProgressed() | SparkWorked():
+            case StateChanged(ConnectorState.RUNNING) | StreamProgressed() | SparkWorked() | events.TableJudged():
                 pass
             case _:
                 self._sync.show(event)

@@ -52,6 +52,8 @@ class Underway:
     doing: str = "it begins"
     tasks_done: int = 0
     tasks: int = 0
+    judged: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What was found so far, by table."""
     wanted: VerificationState | None = None
     """What it becomes when it ends early."""
     ended: threading.Event = field(default_factory=threading.Event)
@@ -184,6 +186,8 @@ def _hear(host: ConnectorHost, name: str, underway: Underway, event: events.Veri
             underway.doing = f"compares lake and source at {text}"
         case events.TasksProgressed(done, tasks):
             underway.tasks_done, underway.tasks = done, tasks
+        case events.TableJudged(report) | events.TableCompared(report):
+            underway.judged[str(report.table)] = _short_keys(report.to_fields())
     if underway.wanted is not None:
         raise _EndedError("it was ended")
     _require_running(host, name)
@@ -202,10 +206,13 @@ def _require_running(host: ConnectorHost, name: str) -> None:
 def _kept(report: LakeReport) -> dict[str, Any]:
     """For JSON; long values of keys are cut."""
     fields = report.to_fields()
-    for table in fields["tables"]:
-        for each in table["keys"]:
-            each["key"] = {column: _short(value) for column, value in each["key"].items()}
-    return fields
+    return fields | {"tables": [_short_keys(each) for each in fields["tables"]]}
+
+
+def _short_keys(table: dict[str, Any]) -> dict[str, Any]:
+    for each in table["keys"]:
+        each["key"] = {column: _short(value) for column, value in each["key"].items()}
+    return table
 
 
 def _short(value: str | None) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, model_validator
 
+from tailrace.hidden import masked
 from tailrace.server.hints import in_properties
 from tailrace.server.supervisor.store import NAME_CHARACTERS_MAX
 from tailrace.source.door.tables import Check
@@ -51,11 +52,11 @@ class CheckInfo(BaseModel):
 
     @classmethod
     def of(cls, check: Check) -> CheckInfo:
-        hint = None if check.fix is None else in_properties(check.fix)
+        hint = None if check.fix is None else said(check.fix)
         return cls(
             name=check.name,
             ok=check.ok,
-            found=in_properties(check.found),
+            found=said(check.found),
             hint=hint,
             is_sql=hint is not None and hint.rstrip().endswith(";"),
             leaves_out=check.leaves_out,
@@ -85,3 +86,8 @@ class SourceExamination(BaseModel):
     tables: list[FoundTable]
     tables_total: int
     has_more: bool = Field(description="There are tables after the last one here.")
+
+
+def said(text: str) -> str:
+    """In the words of a configuration, and without what a reference led to, such as the name of the user."""
+    return masked(in_properties(text))

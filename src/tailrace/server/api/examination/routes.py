@@ -15,10 +15,9 @@ from fastapi import APIRouter
 from tailrace.configuration.reading import Configuration, normalised, read, redacted
 from tailrace.configuration.revisions import with_stored_secrets
 from tailrace.errors import DefiniteError, TailraceError
-from tailrace.server.api.examination.models import CheckInfo, ExamineRequest, FoundTable, SourceExamination
+from tailrace.server.api.examination.models import CheckInfo, ExamineRequest, FoundTable, SourceExamination, said
 from tailrace.server.api.parts import GetSupervisor
 from tailrace.server.errors import RequestError, TimedOutError
-from tailrace.server.hints import in_properties
 from tailrace.server.sql.language.printing import printed
 from tailrace.server.sql.language.statements import TableName
 from tailrace.server.sql.properties import CLASS, statement_of
@@ -135,8 +134,8 @@ def _table(found: SourceTable, configuration: Configuration) -> FoundTable:
         rows=found.rows_estimated,
         bytes=None if row_bytes is None else row_bytes * found.rows_estimated,
         key=list(found.schema.key),
-        problem=None if problem is None else in_properties(problem.message),
-        hint=None if problem is None else in_properties(problem.hint),
+        problem=None if problem is None else said(problem.message),
+        hint=None if problem is None else said(problem.hint),
         is_chosen=is_included and not any(table.matches(each) for each in settings.exclude),
         expression=expression(TableName(table.namespace, table.name)),
     )

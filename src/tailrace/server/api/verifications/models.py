@@ -107,12 +107,15 @@ class ComparedTable(BaseModel):
 class VerificationDetail(VerificationInfo):
     """One verification, table by table, what is worst first."""
 
-    tables: list[ComparedTable]
+    tables: list[ComparedTable] = Field(description="While it runs, those that are compared already.")
     tables_total: int
 
     @classmethod
     def of(cls, record: VerificationRecord, underway: Underway | None, offset: int, limit: int) -> VerificationDetail:
-        tables = list(record.report["tables"]) if record.report is not None else []
+        if record.report is not None:
+            tables = list(record.report["tables"])
+        else:
+            tables = list(underway.judged.copy().values()) if underway and underway.record.id == record.id else []
         tables.sort(key=lambda each: (WORST_FIRST.index(each["verdict"]), each["table"]))
         shown = [ComparedTable.model_validate(each) for each in tables[offset : offset + limit]]
         for each in shown:

@@ -47,13 +47,13 @@ function Found({ run }) {
 }
 
 function Run({ path, run }) {
-  const { data } = useResource(run.outcome ? `${path}/${run.id}?limit=${TABLES_MAX}` : null);
   const { outcome, progress } = run;
+  const { data } = useResource(outcome || progress ? `${path}/${run.id}?limit=${TABLES_MAX}${progress ? "&offset=0" : ""}` : null, progress ? { everySeconds: 1, fastest: 700 } : {});
   return html`<section class="card" aria-label=${`Run ${run.id}`}><header><h2>Run ${run.id}: <span aria-live="polite"><${Found} run=${run} /></span></h2><span class="small soft">begun ${time(run.began, { date: true })}${run.ended ? `, ended ${time(run.ended)}` : ""} · ${run.who}</span></header>
     <div class="body">${outcome && html`<p>${Object.entries(outcome.verdicts).map(([verdict, n]) => `${counted(n, "table")} ${verdict}`).join(", ") || "no tables"}${outcome.position && html`, compared at <code>${outcome.position}</code>, transaction ${count(outcome.transaction)}`}</p>`}
       ${progress && html`<p class="row"><span class="spin"></span>${progress.doing}${progress.tasks > 0 && ` (${count(progress.tasks_done)} of ${counted(progress.tasks, "task")} done)`}</p>`}
       ${run.error && html`<${Notice} tone="bad" text=${run.error} hint=${run.hint} />`}</div>
-    ${data && html`<div class="scroll"><table><thead><tr><th scope="col">Table</th><th scope="col">Verdict</th><th scope="col" class="num">Rows in source</th><th scope="col" class="num">Rows in lake</th><th scope="col">What differs</th></tr></thead>
+    ${!!data?.tables.length && html`<div class="scroll"><table><thead><tr><th scope="col">Table</th><th scope="col">Verdict</th><th scope="col" class="num">Rows in source</th><th scope="col" class="num">Rows in lake</th><th scope="col">What differs</th></tr></thead>
       <tbody>${data.tables.map((each) => html`<${Row} key=${each.table} table=${each} />`)}</tbody></table></div>
       ${data.tables_total > TABLES_MAX && html`<p class="small soft">${count(data.tables_total - TABLES_MAX)} more tables; what is worst is listed first.</p>`}`}
   </section>`;

@@ -39,6 +39,7 @@ function Editor({ name, stored, history, again }) {
   const version = versionOf(etag);
   const sql = useSql(name, etag);
   const isOld = etag !== stored.etag;
+  useEffect(() => save(false), [isOld]);
   const keep = () => {
     held.current = stored;
     again();
@@ -66,7 +67,7 @@ function Editor({ name, stored, history, again }) {
     <div class="body stack wide">${draft.error && html`<${Failure} error=${draft.error} />`}${asJson ? html`<${Json} draft=${draft} />` : html`<${Properties} draft=${draft} />`}</div>
     <footer class="row"><button type="button" class="button main" disabled=${!!rule} onClick=${() => save(true)}>Store …</button>
       ${draft.isChanged && html`<button type="button" class="button" onClick=${forget}>Undo my changes</button>`}<span class="small soft" role="status">${rule}</span></footer>
-    ${isSaving && html`<${Confirm} title=${`Change the configuration of ${name}`} action="Store it" consequences=${[BEGINS]} run=${store} close=${() => save(false)} isReady=${!isOld}>
+    ${isSaving && !isOld && html`<${Confirm} title=${`Change the configuration of ${name}`} action="Store it" consequences=${[BEGINS]} run=${store} close=${() => save(false)}>
       <${Differences} differences=${differencesOf(draft.base, shownOf(draft, "given again"))} show=${textOf} /><${CopyAs} request=${{ ...request, body: shownOf(draft) }} /><//>`}
   </section>`;
 }

@@ -22,7 +22,7 @@ export function History({ name, history, again }) {
         <span class="break consequence">${each.config ? each.changes.map((one) => one.field).join(", ") || "Nothing changed." : "Of an earlier connector of this name nothing is kept."}</span></summary>
         <${Differences} differences=${each.changes} show=${textOf} />
         ${each.config && !each.is_current && html`<p class="after"><button type="button" class="button small" disabled=${!!rule} title=${rule} onClick=${() => look(each.version)}>Revert to version ${each.version} …</button></p>`}
-      </details></li>`)}</ul>`}<//>
+      </details></li>`)}</ul>${!versions.length && html`<p class="empty">None is kept here.</p>`}`}<//>
     ${plan && html`<${Revert} name=${name} plan=${plan} close=${() => setPlan(null)} again=${again} />`}
   </section>`;
 }
