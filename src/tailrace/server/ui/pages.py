@@ -20,6 +20,8 @@ from fastapi.responses import HTMLResponse
 FOLDER = Path(__file__).parent
 STATIC, PACKAGES = FOLDER / "static", FOLDER / "packages"
 IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
+WORKER = "worker.js"
+"""Runs beside the page and is no part of it."""
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -60,18 +62,28 @@ class Console:
         missing = self._missing()
         if missing:
             return HTMLResponse(INCOMPLETE.format(missing=" and ".join(missing)), 503, self._headers())
-        return self._file(self.static, "index.html", known_tag)
+        page = (self.static / "index.html").read_bytes()
+        return self._sent(page.replace(b"</head>", self._preloads()), ".html", known_tag)
+
+    def _preloads(self) -> bytes:
+        """Every module is asked for at once, and not only when the one that imports it has come."""
+        ours = (f"static/{each.relative_to(self.static)}" for each in self.static.rglob("*.js") if each.name != WORKER)
+        others = (f"packages/{each.name}" for each in self.packages.glob("*.mjs"))
+        links = [f'<link rel="modulepreload" href="/ui/{each}">' for each in sorted([*ours, *others])]
+        return "\n".join([*links, "</head>"]).encode()
 
     def _file(self, folder: Path, name: str, known_tag: str | None) -> Response:
         # Looked up among what is there, so that no path leads out of the folder.
         found = {str(each.relative_to(folder)): each for each in folder.rglob("*") if each.suffix in KINDS}.get(name)
         if found is None:
             return Response("there is no such file", 404, self._headers(), "text/plain")
-        content = found.read_bytes()
+        return self._sent(found.read_bytes(), found.suffix, known_tag)
+
+    def _sent(self, content: bytes, suffix: str, known_tag: str | None) -> Response:
         headers = self._headers() | {"etag": f'"{hashlib.sha256(content).hexdigest()[:32]}"'}
         if known_tag == headers["etag"]:
             return Response(None, 304, headers)
-        return Response(content, 200, headers, KINDS[found.suffix])
+        return Response(content, 200, headers, KINDS[suffix])
 
     def _headers(self) -> dict[str, str]:
         return {

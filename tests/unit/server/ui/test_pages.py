@@ -42,6 +42,17 @@ def test_every_path_that_is_no_file_is_the_one_page(console: Console) -> None:
         assert "importmap" in body(answer)
 
 
+def test_the_page_asks_for_all_its_modules_at_once(console: Console) -> None:
+    (console.static / "index.html").write_text('<head><script type="importmap">{"imports": {}}</script></head>')
+    (console.static / "pages").mkdir()
+    for name in ("app.js", "pages/some.js", "worker.js"):
+        (console.static / name).write_text("/** Some. */")
+    first = console.answer("", None)
+    asked = re.findall('<link rel="modulepreload" href="(.*?)">', body(first))
+    assert asked == ["/ui/packages/small.mjs", "/ui/static/app.js", "/ui/static/pages/some.js"]
+    assert console.answer("", first.headers["etag"]).status_code == 304
+
+
 def test_no_path_leads_out_of_the_folder(console: Console) -> None:
     for path in ("static/../secret.js", "static//etc/passwd", "packages/../secret.js", "static/none.js", "static/"):
         answer = console.answer(path, None)
