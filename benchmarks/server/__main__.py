@@ -4,8 +4,9 @@ python -m benchmarks.server [--quick] [--folder FOLDER]
 
 One server with fifty connectors: one streams, the others are stopped. Measured are how fast it takes and publishes a
 backlog, and, with a thousand changes a second, the time from a commit to the cut that has it: without a request, and
-while clients ask what fifty connectors' worth of dashboards, probes and scrapes ask. The clients' own work is done on
-the same machine, so on few cores it counts against the server.
+while clients ask what fifty connectors' worth of dashboards, probes and scrapes ask. The backlog also with twenty open
+consoles, and no other client. The clients' own work is done on the same machine, so on few cores it counts against the
+server.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from benchmarks.figures import PeakMemory, console, seconds, show
 from benchmarks.incremental.watch import BEATS, Lag
 from benchmarks.live.shop import Writers
 from benchmarks.orders import Orders
+from benchmarks.server.consoles import CONSOLES, Consoles
 from benchmarks.server.draining import Draining
 from benchmarks.server.serving import Server
 from benchmarks.server.traffic import Traffic
@@ -36,7 +38,7 @@ CONNECTORS = 50
 PER_SECOND = 1000
 ROWS = 100_000
 SETTLE_SECONDS = 5.0
-RATE_RATIO, LAG_RATIO_MAX, ANSWER_SECONDS_MAX = 0.8, 2.0, 1.0
+RATE_RATIO, CONSOLES_RATIO, LAG_RATIO_MAX, ANSWER_SECONDS_MAX = 0.8, 0.9, 2.0, 1.0
 
 
 def main() -> int:
@@ -60,7 +62,7 @@ class Scale:
     backlog: int
     """Changes in each."""
     backlogs: int
-    """Without requests, and as many with them."""
+    """Without requests, and as many with them, and with consoles."""
 
 
 def _measure(dsn: str, folder: Path, scale: Scale) -> list[Aim]:
@@ -79,7 +81,7 @@ def _measure(dsn: str, folder: Path, scale: Scale) -> list[Aim]:
                 busy = _lags(dsn, lake, scale.lag_seconds)
         rates = _drained(Draining(server.address, "connector-0", waiting, lake, scale.backlog), server, scale.backlogs)
     console.print(f"peak memory: {memory}")
-    return [*_shown_rates(*rates, scale.backlog), *_shown_lags(quiet, busy, traffic)]
+    return [*_shown_rates(rates, scale.backlog), *_shown_lags(quiet, busy, traffic)]
 
 
 def _create(address: str, dsn: str, lake: Path) -> None:
@@ -92,17 +94,33 @@ def _create(address: str, dsn: str, lake: Path) -> None:
             client.post("/connectors", json=body).raise_for_status()
 
 
-def _drained(draining: Draining, server: Server, backlogs: int) -> tuple[list[float], list[float]]:
-    """The rates without requests, and with them, by turns: what else the machine does meanwhile meets both. The first
-    backlog counts for neither."""
+@dataclass(frozen=True)
+class Rates:
+    """Of the same connector."""
+
+    quiet: list[float]
+    busy: list[float]
+    watched: list[float]
+    """With open consoles."""
+
+
+def _drained(draining: Draining, server: Server, backlogs: int) -> Rates:
+    """By turns: what else the machine does meanwhile meets all of them. The first backlog counts for none."""
     draining.drain(draining.prepare())
-    quiet, busy = [], []
+    rates = Rates([], [], [])
     for _ in range(backlogs):
-        quiet.append(draining.drain(draining.prepare()))
+        rates.quiet.append(draining.drain(draining.prepare()))
         position = draining.prepare()
         with Traffic(server.address, CONNECTORS):
-            busy.append(draining.drain(position))
-    return quiet, busy
+            rates.busy.append(draining.drain(position))
+        position = draining.prepare()
+        with Consoles(server.address, "connector-0") as consoles:
+            rates.watched.append(draining.drain(position))
+        if consoles.failed:
+            raise RuntimeError(f"{consoles.failed} requests of consoles failed")
+        asked = ", ".join(f"{count} for {kind}" for kind, count in sorted(consoles.requests.items()))
+        console.print(f"{CONSOLES} consoles heard {consoles.events:,} events and asked: {asked}")
+    return rates
 
 
 def _lags(dsn: str, lake: LakeHome, length_seconds: float) -> list[float]:
@@ -113,16 +131,25 @@ def _lags(dsn: str, lake: LakeHome, length_seconds: float) -> list[float]:
     return sorted(lag.seconds)
 
 
-def _shown_rates(quiet: list[float], busy: list[float], changes: int) -> list[Aim]:
+def _shown_rates(rates: Rates, changes: int) -> list[Aim]:
+    kinds = {
+        "without requests": rates.quiet,
+        "with them": rates.busy,
+        f"with {CONSOLES} open consoles": rates.watched,
+    }
     show(
         f"a backlog of {changes:,} changes, taken and published",
         ["", "changes/s", "least", "most"],
         [
-            [name, *(f"{each:,.0f}" for each in (statistics.median(rates), min(rates), max(rates)))]
-            for name, rates in (("without requests", quiet), ("with them", busy))
+            [name, *(f"{each:,.0f}" for each in (statistics.median(found), min(found), max(found)))]
+            for name, found in kinds.items()
         ],
     )
-    return [Aim("backlog-rate-with-to-without", statistics.median(busy) / statistics.median(quiet), RATE_RATIO)]
+    quiet = statistics.median(rates.quiet)
+    return [
+        Aim("backlog-rate-with-to-without", statistics.median(rates.busy) / quiet, RATE_RATIO),
+        Aim("consoles", statistics.median(rates.watched) / quiet, CONSOLES_RATIO),
+    ]
 
 
 def _shown_lags(quiet: list[float], busy: list[float], traffic: Traffic) -> list[Aim]:
