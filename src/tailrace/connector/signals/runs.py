@@ -70,8 +70,11 @@ class CopyRun:
         return sum(known) if known else None
 
 
-def runs_of(steps: Iterable[Notification], signals: Sequence[SignalRecord]) -> list[CopyRun]:
-    """Oldest first."""
+def runs_of(
+    steps: Iterable[Notification], signals: Sequence[SignalRecord], *, are_unasked_open: bool = True
+) -> list[CopyRun]:
+    """Oldest first. `are_unasked_open`: copies that no signal asked for are under way now. Where a signal took over the
+    last of them, no step says that their run has ended."""
     orders = {record.signal.id: record for record in signals if record.signal.type == EXECUTE}
     others = {record.signal.id for record in signals} - orders.keys()
     history = _History()
@@ -80,6 +83,8 @@ def runs_of(steps: Iterable[Notification], signals: Sequence[SignalRecord]) -> l
             history.take(step, orders.get(step.signal or ""))
         elif step.step is CopyStep.ABORTED:
             history.stop(step)
+    if not are_unasked_open:
+        history.end_unasked()
     known = {run.id for run in history.runs}
     for id_, record in orders.items():
         if id_ not in known:
@@ -97,6 +102,7 @@ class _History:
     def __init__(self) -> None:
         self.runs: list[CopyRun] = []
         self._open: dict[str | None, CopyRun] = {}
+        self._newest_us: dict[str | None, int] = {}
 
     def take(self, step: Notification, record: SignalRecord | None) -> None:
         if step.step in (CopyStep.PAUSED, CopyStep.RESUMED):
@@ -107,6 +113,7 @@ class _History:
                 return self.stop(step)
             run = self._open[step.signal] = CopyRun(step.time_us, record, step.signal)
             self.runs.append(run)
+        self._newest_us[step.signal] = step.time_us
         if step.table is not None:
             run.tables[step.table] = TableRun(step.table, step)
         elif step.step in (CopyStep.COMPLETED, CopyStep.SKIPPED):
@@ -120,3 +127,8 @@ class _History:
         for run in self._open.values():
             if step.table in run.tables and run.tables[step.table].last.step not in _ENDS:
                 run.tables[step.table] = TableRun(step.table, step)
+
+    def end_unasked(self) -> None:
+        run = self._open.pop(None, None)
+        if run is not None:
+            run.ended_us = self._newest_us[None]

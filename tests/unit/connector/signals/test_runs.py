@@ -44,6 +44,8 @@ def test_a_signal_and_the_copies_that_no_one_asked_for_are_runs_of_their_own() -
     assert shown(asked) == ("s", "done", 12, 112, 50, {"public.a": "table-completed"})
     assert (asked.kind, asked.result) == ("blocking", "s became done")
     assert shown(late) == (None, "running", 20, None, None, {"public.late": "started"})
+    late = runs_of(steps, [], are_unasked_open=False)[-1]
+    assert shown(late)[:4] == (None, "done", 20, 20), "a signal took it over"
 
 
 def test_what_another_signal_stopped_has_ended_in_the_run_that_it_was_part_of() -> None:

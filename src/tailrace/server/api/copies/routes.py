@@ -62,7 +62,8 @@ def list_snapshot_runs(
     home = supervisor.lake_home(name)
     if home.source() is None:
         return []
-    runs = runs_of(home.signals.notifications.all(), lake_signals(home))
+    unasked = bool(home.signals.snapshots.load().unasked)
+    runs = runs_of(home.signals.notifications.all(), lake_signals(home), are_unasked_open=unasked)
     return [RunInfo.of(each) for each in runs[-limit:][::-1]]
 
 

@@ -14,15 +14,19 @@ import { Figures } from "../parts/figures.js";
 import { Sentence } from "../parts/freshness.js";
 import { Empty, Failure, Notice, Shown } from "../parts/notice.js";
 import { connectorState, State } from "../parts/state.js";
+import { Copies } from "./copies/copies.js";
 import { Log } from "./log/log.js";
 import { Messages } from "./messages.js";
 import { Configuration } from "./config/config.js";
 import { Offsets } from "./offsets/offsets.js";
 import { Proof } from "./proof.js";
+import { Tables } from "./tables/tables.js";
 
 /** Tabs: path, name, page. */
 const TABS = [
   ["", "Now", Now],
+  ["tables", "Tables", Tables],
+  ["copies", "Copies", Copies],
   ["offsets", "Offsets", Offsets],
   ["log", "Log", Log],
   ["messages", "Messages", Messages],

@@ -115,7 +115,7 @@ function TableCounts({ name, tables }) {
   if (!found.length) return html`<span class="soft">no tables yet</span>`;
   const order = ["errored", "resyncing", "snapshotting", "pending", "live", "removed"];
   found.sort((a, b) => order.indexOf(a[0]) - order.indexOf(b[0]));
-  return html`<span class="counts">${found.map(([state, n]) => html`<a class="tone-${wordOf(state)[2]}" href=${linkTo(name, "", {})}>${count(n)} ${wordOf(state)[0]}</a>`)}</span>`;
+  return html`<span class="counts">${found.map(([state, n]) => html`<a class="tone-${wordOf(state)[2]}" href=${linkTo(name, "tables", { state })}>${count(n)} ${wordOf(state)[0]}</a>`)}</span>`;
 }
 
 /** Why it is where it is, and what helps: under the row that it is about. */
