@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from tailrace.server.api import connectors, events, health, plugins, root, session, signals, source, sql
+from tailrace.server.api import connectors, events, health, plugins, root, session, signals, source, sql, work
 from tailrace.server.api.config import routes as config
 from tailrace.server.api.copies import routes as copies
 from tailrace.server.api.cuts import routes as cuts
@@ -53,6 +53,7 @@ AREAS = (
     messages,
     feed,
     source,
+    work,
     sql,
     verifications,
 )

@@ -19,6 +19,7 @@ from tailrace.engine.door import CancelledWorkError, Job
 from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.errors import JobError
 from tailrace.engine.spark.session import LazySession
+from tailrace.engine.spark.watching import SparkSeen, look
 from tailrace.errors import TextKeyError, TransientError
 
 JOB = Job("publish 2 tables", "shop publish")
@@ -213,3 +214,25 @@ def test_jobs_of_many_threads_run_beside_each_other(engine: SparkEngine) -> None
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(one, range(24))) == [[10 * n, 10 * n + 10] for n in range(24)]
     assert engine.done.tasks == 48
+
+
+def test_a_spark_that_works_can_be_looked_at_and_one_that_was_not_started_stays_so(spark: SparkSession) -> None:
+    def fail(item: int) -> int:
+        raise AssertionError(f"{item} cannot be worked on")
+
+    idle = LazySession(lambda: pytest.fail("looking must not start it"), master="local[3]")
+    assert look(idle, 50) == SparkSeen("local[3]")
+    with SparkEngine(LazySession(lambda: spark, spark)) as engine:
+        engine.map(JOB, range(3), str)
+        with pytest.raises(JobError):
+            engine.map(Job("copy <b>t</b>", "shop copy"), [1], fail)
+        seen = look(engine.session, 2)
+    assert (seen.is_up, seen.problem, seen.application) == (True, None, spark.sparkContext.applicationId)
+    failed, done = seen.jobs
+    assert (done.description, done.group, done.state) == ("publish 2 tables", "shop publish", "succeeded")
+    assert (done.tasks, done.tasks_done, done.tasks_failed) == (3, 3, 0)
+    assert done.begun is not None
+    assert done.ended is not None
+    assert done.begun <= done.ended
+    assert (failed.description, failed.state) == ("copy <b>t</b>", "failed")
+    assert failed.number > done.number

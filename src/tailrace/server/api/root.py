@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import datetime
 from importlib.metadata import version
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from pydantic import BaseModel, Field
 from tailrace.server.api.models import ServerInfo
 from tailrace.server.api.parts import GetParts
 from tailrace.server.errors import NotFoundError, RequestError
+from tailrace.server.moments import moment
 from tailrace.server.security import PAGES, prefers_html
 
 CONNECT_VERSION = "3.9.0"
@@ -32,6 +34,10 @@ class OurServer(BaseModel):
     """What this server is, and what it cannot do."""
 
     version: str = Field(description="Of Tailrace.")
+    began: datetime
+    address: str = Field(description="Where it listens.")
+    home: str | None = Field(description="Its folder; None where it shows one lake and has none.")
+    state: str | None = Field(description="Where connectors are stored, without a user or a password.")
     refusals: dict[str, str] = Field(
         description="Actions that cannot be done here at all, each with the rule: `pause`, `create` and so on."
     )
@@ -66,7 +72,15 @@ async def get_server_info(request: Request) -> ServerInfo | RedirectResponse:
 @router.get("/tailrace", tags=["server"])
 async def get_server(parts: GetParts) -> OurServer:
     """What this server is, and what cannot be done here: so that a button says why before it is pressed."""
-    return OurServer(version=version("tailrace"), refusals=dict(parts.refusals))
+    own = parts.supervisor.own
+    return OurServer(
+        version=version("tailrace"),
+        began=moment(own.began_us),
+        address=parts.worker_id,
+        home=None if own.home is None else str(own.home),
+        state=own.state,
+        refusals=dict(parts.refusals),
+    )
 
 
 @router.get("/admin/loggers", tags=["server"])

@@ -8,9 +8,11 @@ import { Overview } from "./pages/overview.js";
 import { ConnectorPage } from "./pages/connector.js";
 import { Login } from "./pages/login.js";
 import { NewConnector } from "./pages/new.js";
+import { applyTheme, ServerPage } from "./pages/server.js";
+import { Work } from "./pages/work.js";
 import { Empty, Failure } from "./parts/notice.js";
 
-const PAGES = { overview: [Overview, "Overview"], new: [NewConnector, "New connector"] };
+const PAGES = { overview: [Overview, "Overview"], new: [NewConnector, "New connector"], work: [Work, "Work"], server: [ServerPage, "Server"] };
 
 function App() {
   const route = useRoute();
@@ -51,6 +53,7 @@ function titleOf(route) {
   return [PAGES[route.page]?.[1] ?? route.page, "Tailrace"].join(" · ");
 }
 
+applyTheme();
 if (!location.pathname.startsWith("/ui/login")) startListening();
 const place = /** @type {HTMLElement} */ (document.getElementById("app"));
 place.textContent = "";

@@ -10,7 +10,7 @@ import { Dialog } from "./parts/dialog.js";
 import { connectorState, Shape, trouble, wordOf } from "./parts/state.js";
 
 /** Pages beside those of connectors: path, name. */
-export const PLACES = [["/ui/", "Overview"]];
+export const PLACES = [["/ui/", "Overview"], ["/ui/work", "Work"], ["/ui/server", "Server"]];
 const SHOWN_MAX = 60;
 const GRACE_MS = 1500;
 

@@ -32,7 +32,7 @@ const WORDS = {
   supported: ["supported", "check", "good"], ignored: ["has no effect here", "minus", "warn"],
   published: ["published", "check", "good"], logged: ["in the log", "ring", "info"],
   stored: ["stored", "check", "info"], prepared: ["prepared", "check", "info"], began: ["began", "triangle", "warn"], over: ["over", "check", "good"],
-  taken: ["applied", "check", "good"], info: ["info", "dot", "idle"], debug: ["debug", "ring", "idle"], warning: ["warning", "triangle", "warn"], critical: ["critical", "triangle", "bad"],
+  succeeded: ["done", "check", "good"], taken: ["applied", "check", "good"], info: ["info", "dot", "idle"], debug: ["debug", "ring", "idle"], warning: ["warning", "triangle", "warn"], critical: ["critical", "triangle", "bad"],
   refused: ["refused", "cross", "bad"], applied: ["applied", "check", "good"], undone: ["taken back", "minus", "idle"],
 };
 
