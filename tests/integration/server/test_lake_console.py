@@ -191,6 +191,26 @@ def test_a_console_from_outside_passes_on_signals_and_edits_and_refuses_the_rest
             wait_until(lambda: console.ask("GET", f"{path}/tables")[0]["copies"] >= 2)
 
 
+@pytest.mark.parametrize("has_address", [False, True])
+def test_every_page_of_the_api_can_be_read_of_one_lake(database: str, lake: Path, has_address: bool) -> None:
+    execute(database, TABLE)
+    _synced(database, lake)
+    with console_from_outside(lake, database if has_address else None) as console:
+        paths = console.ask("GET", "/openapi.json")["paths"]
+        name = console.page.rpartition("/")[2]
+        asked = [
+            path.replace("{name}", name)
+            for path, methods in paths.items()
+            if "get" in methods and "{" not in path.replace("{name}", "") and not path.endswith("events")
+        ]
+        assert len(asked) > 30
+        statuses = {path: console.http.get(path).status_code for path in asked}
+    # Some want a query; a source that is not known is a conflict.
+    assert {path: status for path, status in statuses.items() if status not in (200, 400, 404, 409)} == {}
+    assert statuses[f"/connectors/{name}/feed"] == statuses[f"/connectors/{name}/config/history"] == 200
+    assert (statuses[f"/connectors/{name}/source"] == 200) == has_address
+
+
 def test_a_trouble_of_a_run_that_was_there_first_is_told_and_one_of_an_earlier_run_is_not(
     database: str, lake: Path
 ) -> None:

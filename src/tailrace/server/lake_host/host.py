@@ -33,6 +33,7 @@ REFUSALS = {
     "configure": "the options of tailrace sync are its configuration: start it again with others",
 }
 """What no host of one lake can do, by action."""
+NO_ADDRESS = "the address of the source is not known here: tailrace ui LAKE --dsn DSN"
 
 
 class LakeRun(Protocol):
@@ -81,7 +82,7 @@ class LakeHost:
     @property
     def refusals(self) -> Mapping[str, str]:
         """What cannot be done here, by action, each with the rule."""
-        return {**REFUSALS, **self._run.refusals}
+        return {**REFUSALS, **self._run.refusals, **({} if self._configuration.dsn else {"verify": NO_ADDRESS})}
 
     def names(self) -> list[str]:
         return [self.name]

@@ -35,7 +35,7 @@ def get_config_history(
     current = supervisor.view(name).version
     # The one before the last shown is what that one is compared with.
     found = supervisor.history(name, before, limit + 1)
-    pairs = zip(found, [None, *found[:-1]], strict=True)
+    pairs = zip(found, [None, *found], strict=False)
     return [ConfigVersion.of(each, earlier, current) for each, earlier in pairs][::-1][:limit]
 
 

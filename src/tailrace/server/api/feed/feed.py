@@ -140,7 +140,7 @@ def _configured(host: ConnectorHost, name: str) -> Iterator[FeedEntry]:
     before: int | None = None
     while True:
         found = host.history(name, before, CONFIGURATIONS_AT_ONCE + 1)[::-1]
-        for newer, older in zip(found, [*found[1:], None], strict=True):
+        for newer, older in zip(found, [*found[1:], None], strict=False):
             if older is None and len(found) > CONFIGURATIONS_AT_ONCE:
                 break
             text = f"configuration {newer.version}: {_changes(newer.config, None if older is None else older.config)}"
