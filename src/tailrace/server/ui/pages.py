@@ -8,10 +8,12 @@ so. The files hold no secret, so they need no token: what they show comes from t
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
@@ -20,6 +22,8 @@ from fastapi.responses import HTMLResponse
 FOLDER = Path(__file__).parent
 STATIC, PACKAGES = FOLDER / "static", FOLDER / "packages"
 IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
+PACKED_MAX = 200
+"""How many files are kept as they are sent."""
 WORKER = "worker.js"
 """Runs beside the page and is no part of it."""
 KINDS = {
@@ -54,16 +58,19 @@ class Console:
     packages: Path = PACKAGES
     wanted: Path = FOLDER / "packages.json"
 
-    def answer(self, path: str, known_tag: str | None) -> Response:
-        """What a path below `/ui/` shows."""
+    def answer(self, path: str, known_tag: str | None, *, packs: bool = False) -> Response:
+        """What a path below `/ui/` shows. A browser that `packs` gets it compressed."""
         folder, _, name = path.partition("/")
         if folder in ("static", "packages"):
-            return self._file(self.static if folder == "static" else self.packages, name, known_tag)
+            found = self._found(self.static if folder == "static" else self.packages, name)
+            if found is None:
+                return Response("there is no such file", 404, self._headers(), "text/plain")
+            return self._sent(found.read_bytes(), found.suffix, known_tag, packs=packs)
         missing = self._missing()
         if missing:
             return HTMLResponse(INCOMPLETE.format(missing=" and ".join(missing)), 503, self._headers())
         page = (self.static / "index.html").read_bytes()
-        return self._sent(page.replace(b"</head>", self._preloads()), ".html", known_tag)
+        return self._sent(page.replace(b"</head>", self._preloads()), ".html", known_tag, packs=packs)
 
     def _preloads(self) -> bytes:
         """Every module is asked for at once, and not only when the one that imports it has come."""
@@ -72,15 +79,16 @@ class Console:
         links = [f'<link rel="modulepreload" href="/ui/{each}">' for each in sorted([*ours, *others])]
         return "\n".join([*links, "</head>"]).encode()
 
-    def _file(self, folder: Path, name: str, known_tag: str | None) -> Response:
+    def _found(self, folder: Path, name: str) -> Path | None:
         # Looked up among what is there, so that no path leads out of the folder.
-        found = {str(each.relative_to(folder)): each for each in folder.rglob("*") if each.suffix in KINDS}.get(name)
-        if found is None:
-            return Response("there is no such file", 404, self._headers(), "text/plain")
-        return self._sent(found.read_bytes(), found.suffix, known_tag)
+        return {str(each.relative_to(folder)): each for each in folder.rglob("*") if each.suffix in KINDS}.get(name)
 
-    def _sent(self, content: bytes, suffix: str, known_tag: str | None) -> Response:
-        headers = self._headers() | {"etag": f'"{hashlib.sha256(content).hexdigest()[:32]}"'}
+    def _sent(self, content: bytes, suffix: str, known_tag: str | None, *, packs: bool) -> Response:
+        headers = self._headers() | {"vary": "accept-encoding"}
+        if packs:
+            content = _packed(content)
+            headers["content-encoding"] = "gzip"
+        headers["etag"] = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
         if known_tag == headers["etag"]:
             return Response(None, 304, headers)
         return Response(content, 200, headers, KINDS[suffix])
@@ -107,6 +115,12 @@ class Console:
         return [each["name"] for each in wanted if not there.issuperset(each["files"].values())]
 
 
+@lru_cache(PACKED_MAX)
+def _packed(content: bytes) -> bytes:
+    # The same bytes for the same content: the tag is theirs.
+    return gzip.compress(content, mtime=0)
+
+
 CONSOLE = Console()
 
 
@@ -114,4 +128,5 @@ CONSOLE = Console()
 @router.get("/ui/{path:path}", include_in_schema=False)
 def get_page(request: Request, path: str = "") -> Response:
     """The console."""
-    return CONSOLE.answer(path, request.headers.get("if-none-match"))
+    packs = "gzip" in request.headers.get("accept-encoding", "")
+    return CONSOLE.answer(path, request.headers.get("if-none-match"), packs=packs)
