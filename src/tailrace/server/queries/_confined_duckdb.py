@@ -18,7 +18,7 @@ from tailrace.lake.home import LakeHome
 from tailrace.read.cut import Cut
 from tailrace.read.duckdb import Names, confine, connect, is_one_query, names_in
 from tailrace.server.errors import RequestError
-from tailrace.server.queries.answer import Query, answer, cut_for
+from tailrace.server.queries.answer import Query, answer, cut_for, whole_text
 
 MEMORY_BYTES_MAX = 1 << 30
 TABLE_FUNCTIONS = frozenset({"generate_series", "range", "unnest"})
@@ -50,7 +50,7 @@ def _asked(home: LakeHome, query: Query) -> bytes:
     try:
         is_one = is_one_query(query.sql)
     except duckdb.Error as error:
-        raise RequestError((str(error).strip().splitlines() or ["not SQL"])[0], "send one select") from None
+        raise RequestError(whole_text(error), "send one select") from None
     if not is_one:
         raise RequestError("only a single SELECT is allowed", "send one select")
     named = _names(query.sql)

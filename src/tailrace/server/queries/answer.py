@@ -15,6 +15,7 @@ from tailrace.read.values import json_value
 from tailrace.server.errors import RequestError, TimedOutError
 
 ANSWER_BYTES_MAX = 32 << 20
+ERROR_CHARACTERS_MAX = 4000
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,7 @@ def answer(found: Cut[Any], query: Query, began: float) -> bytes:
         columns, types = found.engine.columns(frame), found.engine.types(frame)
         rows, is_cut_short = _taken(found.engine.rows(frame, query.rows_max + 1), query.rows_max)
     except found.engine.errors as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise RequestError(reason, f"tables: {', '.join(sorted(found.tables)[:50])}") from error
+        raise RequestError(whole_text(error), f"tables: {', '.join(sorted(found.tables)[:50])}") from error
     told = {
         "is_cut_short": is_cut_short,
         "seq": found.seq,
@@ -56,6 +56,12 @@ def answer(found: Cut[Any], query: Query, began: float) -> bytes:
     }
     named = _json({"columns": columns, "types": types})
     return b'%b,"rows":[%b],%b' % (named[:-1], b",".join(rows), _json(told)[1:])
+
+
+def whole_text(error: Exception) -> str:
+    """What the engine says, with the place in the query where it tells that."""
+    lines = [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]
+    return "\n".join(lines)[:ERROR_CHARACTERS_MAX] or type(error).__name__
 
 
 def _taken(rows: Iterator[tuple[Any, ...]], rows_max: int) -> tuple[list[bytes], bool]:

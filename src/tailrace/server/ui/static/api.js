@@ -3,7 +3,7 @@
  * both; nothing is tried twice here.
  */
 
-/** @typedef {{method: string, path: string, body?: any, raw?: string | Blob, headers?: Record<string, string>}} Request */
+/** @typedef {{method: string, path: string, body?: any, raw?: string | Blob, headers?: Record<string, string>, exact?: boolean}} Request */
 
 export class ApiError extends Error {
   /** @param {number} status 0 where no answer came. @param {string} text @param {any} [body] */
@@ -43,7 +43,7 @@ export const connectorPath = (name, rest = "") => `/connectors/${part(name)}${re
 export async function ask(request, signal) {
   const answer = await _send(request, signal);
   const text = await answer.text();
-  const data = _parsed(text);
+  const data = _parsed(text, request.exact);
   if (answer.status === 401 && !location.pathname.startsWith("/ui/login")) {
     location.assign(`/ui/login?then=${part(location.pathname + location.search)}`);
   }
@@ -73,15 +73,20 @@ async function _send(request, signal) {
   }
 }
 
+/** A whole number that is too large for JavaScript is kept as the text that was sent. */
+function _exact(_, value, context) {
+  return typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) ? (context?.source ?? value) : value;
+}
+
 /** A header holds Latin-1 alone. */
 function _headerText(text) {
   return text.replace(/[^\x20-\x7e\xa0-\xff]/g, "?");
 }
 
-function _parsed(text) {
+function _parsed(text, isExact = false) {
   if (!text) return null;
   try {
-    return JSON.parse(text);
+    return isExact ? JSON.parse(text, _exact) : JSON.parse(text);
   } catch {
     return null;
   }

@@ -13,14 +13,17 @@ import { Feed } from "../parts/feed.js";
 import { Figures } from "../parts/figures.js";
 import { Sentence } from "../parts/freshness.js";
 import { Empty, Failure, Notice, Shown } from "../parts/notice.js";
+import { Pinned } from "../parts/pins.js";
 import { connectorState, State } from "../parts/state.js";
 import { Copies } from "./copies/copies.js";
+import { Cuts } from "./cuts.js";
 import { Log } from "./log/log.js";
 import { Messages } from "./messages.js";
 import { Configuration } from "./config/config.js";
 import { Offsets } from "./offsets/offsets.js";
 import { Proof } from "./proof.js";
 import { Tables } from "./tables/tables.js";
+import { Query } from "./query.js";
 
 /** Tabs: path, name, page. */
 const TABS = [
@@ -28,6 +31,8 @@ const TABS = [
   ["tables", "Tables", Tables],
   ["copies", "Copies", Copies],
   ["offsets", "Offsets", Offsets],
+  ["cuts", "Cuts", Cuts],
+  ["query", "Query", Query],
   ["log", "Log", Log],
   ["messages", "Messages", Messages],
   ["feed", "Feed", WholeFeed],
@@ -76,7 +81,7 @@ function Ways({ actions, progress }) {
   return html`<${CopyAs} request=${next.request} label=${`Copy ${next.label.toLowerCase()} as …`} />`;
 }
 
-function Now({ name, progress }) {
+function Now({ name, progress, route }) {
   const now = useClock(500);
   const isThere = progress.data?.cut && progress.data.source?.host;
   const source = useResource(isThere ? connectorPath(name, "/source") : null, { connector: name, kinds: ["StateChanged", "TroubleChanged"], everySeconds: 10 });
@@ -87,6 +92,7 @@ function Now({ name, progress }) {
     </div></section>
     <${Notices} name=${name} progress=${data} source=${source} />
     ${data.copying?.length ? html`<${CopyingNow} name=${name} copying=${data.copying} />` : null}
+    <${Pinned} name=${name} route=${route} />
     <${Figures} name=${name} />
     <${Feed} name=${name} tabs=${TABS.map(([path]) => path)} />
     <${Facts} progress=${data} />`}<//>`;

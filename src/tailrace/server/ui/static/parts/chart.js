@@ -117,9 +117,9 @@ function stepped(values, at, step) {
   return at;
 }
 
-function ticks(from, to, width) {
-  const steps = [60, 120, 300, 600, 1800, 3600, 7200, 14400, 21600];
-  const step = steps.find((each) => ((to - from) / each) * 90 < width) ?? 43200;
+export function ticks(from, to, width) {
+  const steps = [1, 5, 15, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 21600];
+  const step = steps.find((each) => ((to - from) / each) * 90 < width) ?? 86400 * Math.ceil((to - from) / 6e5);
   const found = [];
   for (let t = Math.ceil(from / step) * step; t <= to; t += step) found.push(t);
   return found.filter((t) => t - from > (to - from) * 0.03 && to - t > (to - from) * 0.03);
