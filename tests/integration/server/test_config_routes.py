@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.lake.equality import execute
+from tests.lake_consoles import console_from_outside, running_with_console
+from tests.postgres import wait_until
 from tests.serving import CLASS, Served, config_for, serving
+
+from tailrace.lake.home import LakeHome
 
 NOWHERE = "postgresql://postgres@127.0.0.1:1/nowhere"
 PASSWORD, OTHER = "canary-password-1", "canary-password-2"
@@ -137,3 +142,19 @@ def test_validation_says_the_verdict_of_each_property_and_means_stored_secrets(s
     server.ask("PUT", path, given, 404, params={"connector": "none"})
     listed = server.ask("GET", f"/connector-plugins/{CLASS}/config")
     assert {each["verdict"] for each in listed} == {"supported", "ignored", "refused"}
+
+
+def test_a_console_of_one_lake_answers_as_far_as_it_can(database: str, tmp_path: Path) -> None:
+    execute(database, "create table t (id int primary key)")
+    lake = tmp_path / "lake"
+    with running_with_console(database, lake) as (console, _):
+        wait_until(lambda: LakeHome(lake).cuts.newest() is not None, 60)
+        path = f"/connectors/{console.name}"
+        assert console.ask("GET", f"{path}/config/history") == []
+        assert "had no configuration 1" in console.ask("POST", f"{path}/config/revert?version=1", {}, 404)["message"]
+        shown = console.ask("GET", f"{path}/config")
+        assert console.ask("POST", "/source/examine", {"config": shown, "connector": console.name})["ready"]
+        assert console.ask("GET", f"{path}/verifications") == []
+    with console_from_outside(lake) as console:
+        refused = console.ask("POST", f"/connectors/{console.name}/verifications", {}, 409)["message"]
+        assert "address of the source is not known" in refused

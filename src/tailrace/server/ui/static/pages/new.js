@@ -15,6 +15,7 @@ import { Properties } from "./config/properties.js";
 const HOST = "database.hostname";
 const PASSWORD = "database.password";
 const INCLUDE = "table.include.list";
+const EXCLUDE = "table.exclude.list";
 /** Property, label, and what is meant where nothing is given. */
 const FIELDS = [[HOST, "Host, or a whole address", "127.0.0.1"], ["database.port", "Port", "5432"], ["database.dbname", "Database", ""], ["database.user", "User", ""], [PASSWORD, "Password", ""]];
 const HIDDEN = ["name", ...FIELDS.map(([key]) => key)];
@@ -31,7 +32,7 @@ export function NewConnector() {
   const making = useOutcome();
   const { config } = draft;
   const name = typed || config["database.dbname"] || "";
-  const examine = () => asking.run(async () => setFound((await ask({ method: "POST", path: "/source/examine", body: { config: { ...config, name: name || "new" } } })).data));
+  const examine = () => asking.run(async () => setFound((await ask({ method: "POST", path: "/source/examine", body: { config: { ...config, name: name || "new" }, limit: 10000 } })).data));
   const begin = () => making.run(async () => {
     await ask({ method: "POST", path: "/connectors", body: { name, config } });
     go(linkTo(name));
@@ -80,17 +81,24 @@ function Checks({ checks, again, busy }) {
 
 function Tables({ found, draft }) {
   const [search, find] = useState("");
-  const list = draft.config[INCLUDE];
-  const isChosen = (table) => !list || list.split(",").includes(table.expression);
+  const listed = (key) => draft.config[key]?.split(",") ?? [];
+  const [included, excluded] = [listed(INCLUDE), listed(EXCLUDE)];
+  const isChosen = (table) => (!included.length || included.includes(table.expression)) && !excluded.includes(table.expression);
   const shown = found.tables.filter((each) => each.table.toLowerCase().includes(search.toLowerCase()));
-  const choose = (wanted) => draft.set({ [INCLUDE]: found.tables.filter(wanted).map((each) => each.expression).join(",") });
+  // The shorter list: who leaves a few tables out wants those that are made later.
+  const choose = (wanted) => {
+    const taken = found.tables.filter(wanted);
+    const left = found.tables.filter((each) => !wanted(each));
+    const text = (tables) => tables.map((each) => each.expression).join(",") || null;
+    draft.set(left.length < taken.length ? { [INCLUDE]: null, [EXCLUDE]: text(left) } : { [INCLUDE]: text(taken), [EXCLUDE]: null });
+  };
   const more = found.tables_total - Math.min(shown.length, SHOWN_MAX);
-  return html`<section class="card"><header><h2>3. Which tables</h2><div class="row"><span class="small soft">${list ? `${count(found.tables.filter(isChosen).length)} of ${count(found.tables_total)}` : "all, and those that are made later"}</span>
-      <button type="button" class="button small" onClick=${() => draft.set({ [INCLUDE]: null })}>All</button><button type="button" class="button small" disabled=${!search} onClick=${() => choose((each) => shown.includes(each))}>Only what is found</button>
+  return html`<section class="card"><header><h2>3. Which tables</h2><div class="row"><span class="small soft">${included.length ? `${count(found.tables.filter(isChosen).length)} of ${count(found.tables_total)}` : `all${excluded.length ? ` but ${count(excluded.length)}` : ""}, and those that are made later`}</span>
+      <button type="button" class="button small" onClick=${() => draft.set({ [INCLUDE]: null, [EXCLUDE]: null })}>All</button><button type="button" class="button small" disabled=${!search} onClick=${() => choose((each) => shown.includes(each))}>Only what is found</button>
       <input type="search" class="search" aria-label="Find a table" placeholder="Find a table" value=${search} onInput=${(event) => find(event.target.value)} /></div></header>
     <div class="scroll"><table><thead><tr><th scope="col">Table</th><th scope="col" class="num">Rows, about</th><th scope="col" class="num">Size, about</th><th scope="col">Key</th><th scope="col">Problem</th></tr></thead>
       <tbody>${shown.slice(0, SHOWN_MAX).map((each) => html`<tr key=${each.table}><td><label class="check nowrap"><input type="checkbox" checked=${isChosen(each)} onChange=${(event) => choose((one) => (one === each ? event.target.checked : isChosen(one)))} />${each.table}</label></td>
         <td class="num">${count(each.rows)}</td><td class="num">${bytes(each.bytes)}</td><td class="break">${each.key.join(", ") || html`<span class="warn">none</span>`}</td>
-        <td>${each.problem && html`<span class="bad">${each.problem}</span><${Hint} text=${each.hint} />`}</td></tr>`)}</tbody></table></div>
+        <td class="problem">${each.problem && html`<span class="bad">${each.problem}</span><${Hint} text=${each.hint} />`}</td></tr>`)}</tbody></table></div>
     ${more > 0 && !search && html`<p class="small soft">${count(more)} more: find them by name, or name them in ${INCLUDE}.</p>`}</section>`;
 }

@@ -18,7 +18,7 @@ function Property({ name, draft }) {
   const id = useId();
   const info = draft.infos[name];
   const errors = info?.value.errors ?? [];
-  const about = info?.definition.documentation.replace(` (${info.definition.verdict}: ${info.definition.reason})`, "");
+  const about = info && said(info).replace(` (${info.definition.verdict}: ${info.definition.reason})`, "");
   return html`<div class="property field">
     <div class="row apart"><label for=${id}><code class="break">${name}</code></label>
       <span class="row">${draft.base[name] !== draft.config[name] && html`<span class="small warn">${name in draft.base ? "changed" : "new"}</span>`}${info && html`<${State} of=${info.definition.verdict ?? "not known"} quiet />`}</span></div>
@@ -28,6 +28,9 @@ function Property({ name, draft }) {
     <span role="status">${errors.map((each) => html`<span class="fault">${each} </span>`)}${info?.value.warnings.map((each) => html`<span class="small warn">${each} </span>`)}</span>
   </div>`;
 }
+
+/** What it does, without the marks and links of a document. */
+const said = (info) => info.definition.documentation.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll("`", "");
 
 function Input({ id, name, draft, info, isWrong }) {
   const value = draft.config[name] ?? "";
@@ -59,5 +62,5 @@ function Others({ draft, others }) {
   return html`<form class="row others" onSubmit=${enter}><input type="search" class="search" aria-label="Find or add a property" placeholder="Find or add a property" autocomplete="off" spellcheck=${false} value=${search} onInput=${(event) => find(event.target.value)} />
       <button class="button" disabled=${!search.trim()}>Add</button><button type="button" class="linklike small" aria-expanded=${String(isOpen)} onClick=${() => open(!isOpen)}>All ${others.length} others</button></form>
     ${(isOpen || search.trim()) && html`<div class="scroll"><table><tbody>${shown.slice(0, isOpen ? undefined : SHOWN_MAX).map((key) => html`<tr key=${key}><td><code>${key}</code></td><td><${State} of=${draft.infos[key].definition.verdict} quiet /></td>
-      <td class="small">${draft.infos[key].definition.documentation}</td><td><button type="button" class="button small" aria-label=${`Set ${key}`} onClick=${() => add(key)}>Set</button></td></tr>`)}</tbody></table></div>`}`;
+      <td class="small">${said(draft.infos[key])}</td><td><button type="button" class="button small" aria-label=${`Set ${key}`} onClick=${() => add(key)}>Set</button></td></tr>`)}</tbody></table></div>`}`;
 }
