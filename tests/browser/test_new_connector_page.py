@@ -27,6 +27,23 @@ def opened(page: Page, shop: SmallShop) -> Page:
     return page
 
 
+def _assert_statement(page: Page) -> None:
+    """The statement is of what was examined, and says so."""
+    page.get_by_role("button", name="As SQL or curl …").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="SQL").click()
+    expect(dialog).to_contain_text("examine again for the statement")
+    dialog.get_by_role("button", name="Close").last.click()
+    page.get_by_role("button", name="Examine again").click()
+    expect(page.get_by_role("status").filter(has_text="ready")).to_be_visible()
+    page.get_by_role("button", name="As SQL or curl …").click()
+    dialog.get_by_role("button", name="SQL").click()
+    expect(dialog).to_contain_text('CREATE SOURCES "orders only" FROM POSTGRES')
+    expect(dialog).to_contain_text("TABLES (public.orders)")
+    assert "right-password" not in dialog.inner_text()
+    dialog.get_by_role("button", name="Close").last.click()
+
+
 def test_a_wrong_password_is_told_in_place_and_an_address_becomes_a_connector(
     shop: SmallShop, visit: Visit, page: Page
 ) -> None:
@@ -63,6 +80,7 @@ def test_a_wrong_password_is_told_in_place_and_an_address_becomes_a_connector(
     expect(page.locator("pre.paste")).to_contain_text('database.password: "********"')
     assert_accessible(page)
     assert_fits(page)
+    _assert_statement(page)
     begin.click()
     expect(page.get_by_role("heading", name="orders only")).to_be_visible()
     assert page.url.endswith("/ui/c/orders%20only")

@@ -32,7 +32,11 @@ export function NewConnector() {
   const making = useOutcome();
   const { config } = draft;
   const name = typed || config["database.dbname"] || "";
-  const examine = () => asking.run(async () => setFound((await ask({ method: "POST", path: "/source/examine", body: { config: { ...config, name: name || "new" }, limit: 10000 } })).data));
+  const of = () => JSON.stringify([name, config]);
+  const examine = () => asking.run(async () => {
+    const { data } = await ask({ method: "POST", path: "/source/examine", body: { config: { ...config, name: name || "new" }, limit: 10000 } });
+    setFound({ ...data, of: of() });
+  });
   const begin = () => making.run(async () => {
     await ask({ method: "POST", path: "/connectors", body: { name, config } });
     go(linkTo(name));
@@ -47,7 +51,7 @@ export function NewConnector() {
         ${first && (first.ok ? html`<p class="good" role="status">✓ reached</p>` : html`<${Notice} tone="bad" text=${first.found} hint=${first.hint} />`)}</div>
       <footer class="row"><button class="button main" disabled=${asking.busy}>Examine</button><${Outcome} ...${asking} doing="asking the database …" /></footer></form>
     ${first?.ok && html`<${Checks} checks=${found.checks} again=${examine} busy=${asking.busy} /><${Tables} found=${found} draft=${draft} />
-      <section class="card"><header><h2>4. A last look</h2><${CopyAs} label="As SQL or curl …" request=${{ method: "POST", path: "/connectors", body: { name, config: shown } }} sql=${found.sql} /></header>
+      <section class="card"><header><h2>4. A last look</h2><${CopyAs} label="As SQL or curl …" request=${{ method: "POST", path: "/connectors", body: { name, config: shown } }} sql=${found.of === of() ? found.sql : "-- something was changed since: examine again for the statement"} /></header>
         <div class="body stack"><${Field} label="Name of the connector" meant="" value=${name} set=${type} /><pre class="paste" tabindex="0">${yamlOf({ name, ...shown })}</pre>
           <details><summary>More properties</summary><div class="others stack"><${Properties} draft=${draft} hidden=${HIDDEN} /></div></details></div>
         <footer class="row"><button type="button" class="button main" disabled=${!!rule || making.busy} onClick=${begin}>Begin</button>
@@ -69,9 +73,10 @@ function Field({ label, meant, value, set, type = "text" }) {
 
 /** What the doctor found, what needs a person first. */
 function Checks({ checks, again, busy }) {
-  const failed = checks.filter((each) => each.ok === false).length;
+  const bad = checks.filter((each) => each.ok === false);
+  const failed = bad.filter((each) => !each.leaves_out).length;
   const rank = (each) => [false, null, true].indexOf(each.ok);
-  return html`<section class="card"><header><h2>2. What it needs</h2><div class="row"><span class=${failed ? "bad" : "good"} role="status">${failed ? `${failed} of ${checks.length} checks failed` : "ready"}</span>
+  return html`<section class="card"><header><h2>2. What it needs</h2><div class="row"><span class=${failed ? "bad" : "good"} role="status">${failed ? `${failed} of ${checks.length} checks failed` : bad.length ? "ready, but some tables are left out" : "ready"}</span>
       <button type="button" class="button small" disabled=${busy} onClick=${again}>Examine again</button></div></header>
     <ul class="checks">${[...checks].sort((a, b) => rank(a) - rank(b)).map((each) => {
       const [shape, tone, word] = MARKS[String(each.ok)];
