@@ -7,6 +7,7 @@ import { goWith } from "../router.js";
 import { useResource } from "../store.js";
 import { CopyAs } from "../parts/copying.js";
 import { Empty, Shown } from "../parts/notice.js";
+import { Pager, Sheet } from "../parts/sheet.js";
 import { State } from "../parts/state.js";
 
 const LEVELS = { "": "all", info: "info", warning: "warnings", error: "errors" };
@@ -32,9 +33,7 @@ export function Said({ path, connector, query }) {
     <${Shown} of=${found} what="Messages">${({ messages, next }) => html`${messages.length
       ? html`<ul class="messages">${messages.map((each) => html`<${Message} key=${each.id} message=${each} />`)}</ul>`
       : html`<${Empty} title="No message fits"><p>${asked.size ? "Choose another level or text." : "Nothing has been said yet."}</p><//>`}
-      <footer class="row apart"><span class="small soft">${isNewest ? "The newest first; looked at again every five seconds." : "Older messages."} They never have values of rows.</span>
-        <div class="row">${!isNewest && html`<button type="button" class="button small" onClick=${() => goWith({ before: null })}>Newest</button>`}
-          <button type="button" class="button small" disabled=${!next} onClick=${() => goWith({ before: next })}>Older</button></div></footer>`}<//>
+      <${Pager} before=${query.get("before")} next=${next} go=${(before) => goWith({ before })} text=${`${isNewest ? "The newest first; looked at again every five seconds." : "Older messages."} They never have values of rows.`} />`}<//>
   </section>`;
 }
 
@@ -68,8 +67,7 @@ export function Loggers() {
   });
   return html`<section class="card"><header><h2>How much is said</h2><${Outcome} outcome=${outcome} busy=${busy} /></header>
     <div class="body"><details><summary>Levels of all loggers: they count for every connector of this server</summary>
-    <${Shown} of=${found} what="Loggers">${(loggers) => html`<div class="loggers" tabindex="0" role="group" aria-label="Loggers"><table><thead><tr><th>Logger</th><th>Says</th></tr></thead>
-      <tbody>${Object.entries(loggers).map(([logger, { level }]) => html`<tr key=${logger}><td class="break">${logger === "root" ? "all of them" : logger}</td>
-        <td><select aria-label=${`Level of ${logger}`} value=${level} disabled=${busy} onChange=${(event) => set(logger, event.target.value)}>${[...new Set(["DEBUG", "INFO", "WARN", "ERROR", "OFF", level])].map((each) => html`<option value=${each} selected=${each === level}>${each}</option>`)}</select></td></tr>`)}</tbody></table></div>`}<//></details></div>
+    <${Shown} of=${found} what="Loggers">${(loggers) => html`<div class="loggers"><${Sheet} name="Loggers" head=${["~Logger", "Says"]} rows=${Object.entries(loggers).map(([logger, { level }]) => ({ key: logger, cells: [logger === "root" ? "all of them" : logger,
+      html`<select aria-label=${`Level of ${logger}`} value=${level} disabled=${busy} onChange=${(event) => set(logger, event.target.value)}>${[...new Set(["DEBUG", "INFO", "WARN", "ERROR", "OFF", level])].map((each) => html`<option value=${each} selected=${each === level}>${each}</option>`)}</select>`] }))} /></div>`}<//></details></div>
   </section>`;
 }

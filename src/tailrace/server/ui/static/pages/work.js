@@ -5,6 +5,7 @@ import { linkTo } from "../router.js";
 import { useResource } from "../store.js";
 import { CopyAs } from "../parts/copying.js";
 import { Empty, Notice, Shown } from "../parts/notice.js";
+import { Sheet } from "../parts/sheet.js";
 import { State } from "../parts/state.js";
 
 export function Work() {
@@ -22,8 +23,7 @@ export function Work() {
 
 function Jobs({ jobs }) {
   const took = (job) => (job.begun ? seconds(((job.ended ? Date.parse(job.ended) : Date.now()) - Date.parse(job.begun)) / 1000) : "not known");
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Jobs"><table class="figures"><caption class="unseen">Jobs of Spark</caption>
-    <thead><tr><th class="num">Job</th><th>What</th><th>Connector</th><th>State</th><th>Begun</th><th class="num">Took</th><th class="num">Tasks</th></tr></thead>
-    <tbody>${jobs.map((job) => html`<tr key=${job.number}><td class="num">${job.number}</td><td class="break">${job.description}</td><td class="break">${job.connector ? html`<a href=${linkTo(job.connector)}>${job.connector}</a>` : html`<span class="soft">none now</span>`}</td>
-      <td><${State} of=${job.state} quiet /></td><td class="nowrap">${time(job.begun)}</td><td class="num">${took(job)}</td><td class="num">${count(job.tasks_done)} of ${count(job.tasks)}${job.tasks_failed ? `, ${count(job.tasks_failed)} failed` : ""}</td></tr>`)}</tbody></table></div>`;
+  const rows = jobs.map((job) => ({ key: job.number, cells: [job.number, job.description, job.connector ? html`<a href=${linkTo(job.connector)}>${job.connector}</a>` : html`<span class="soft">none now</span>`,
+    html`<${State} of=${job.state} quiet />`, time(job.begun), took(job), `${count(job.tasks_done)} of ${count(job.tasks)}${job.tasks_failed ? `, ${count(job.tasks_failed)} failed` : ""}`] }));
+  return html`<${Sheet} name="Jobs of Spark" head=${["#Job", "~What", "~Connector", "State", "Begun", "#Took", "#Tasks"]} rows=${rows} />`;
 }

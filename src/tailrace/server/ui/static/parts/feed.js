@@ -6,6 +6,7 @@ import { linkTo } from "../router.js";
 import { useResource } from "../store.js";
 import { CopyAs } from "./copying.js";
 import { Hint, Empty, Shown } from "./notice.js";
+import { Pager } from "./sheet.js";
 import { State } from "./state.js";
 
 const KINDS = ["LifeChanged", "StateChanged", "TroubleChanged", "TableChanged", "CopyNotified", "TablesLanded"];
@@ -26,9 +27,7 @@ export function Feed({ name, limit = 20, isAll = false, tabs = [] }) {
     <${Shown} of=${found} what="What happened">${({ entries, next }) => html`${entries.length
       ? html`<ul class=${isAll ? "feed whole" : "feed"} tabindex=${isAll ? undefined : "0"}>${entries.map((each) => html`<${Entry} name=${name} entry=${each} tabs=${tabs} />`)}</ul>`
       : html`<${Empty} title="Nothing yet"><p>States, copies, edits and errors are listed here as they happen.</p><//>`}
-      ${isAll && html`<footer class="row apart"><span class="small soft">Who pressed pause, resume or stop is not kept. States and errors reach as far back as the connector's messages.</span>
-        <div class="row">${before && html`<button type="button" class="button small" onClick=${() => go(null)}>Newest</button>`}
-        <button type="button" class="button small" disabled=${!next} onClick=${() => go(next)}>Older</button></div></footer>`}`}<//>
+      ${isAll && html`<${Pager} before=${before} next=${next} go=${go} text="Who pressed pause, resume or stop is not kept. States and errors reach as far back as the connector's messages." />`}`}<//>
   </section>`;
 }
 

@@ -6,6 +6,7 @@ import { goWith, linkTo } from "../../router.js";
 import { useResource } from "../../store.js";
 import { CopyAs } from "../../parts/copying.js";
 import { Empty, Shown } from "../../parts/notice.js";
+import { Pager, Sheet } from "../../parts/sheet.js";
 import { State } from "../../parts/state.js";
 import { Transaction } from "./transaction.js";
 
@@ -32,7 +33,7 @@ function Held({ name, log, when }) {
       <${Bar} segments=${segments.data?.segments ?? []} isAll=${segments.data?.next === null} />
       <dl class="facts figures">
         <dt>On disk</dt><dd>${bytes(data.bytes)} in ${counted(data.segments, "segment")}</dd>
-        <dt>Transactions</dt><dd>${data.newest < data.oldest ? "none" : `${count(data.oldest)} to ${count(data.newest)}`}</dd>
+        <dt>Transactions</dt><dd>${range(data)}</dd>
         <dt>Changes</dt><dd>${totals ? `${count(totals.changes)} in ${counted(totals.tables, "table")}` : "…"}</dd>
         ${totals?.first_commit && html`<dt>Committed</dt><dd>${time(totals.first_commit)} to ${time(totals.last_commit)}</dd>`}
         <dt>Source position</dt><dd><code>${data.source_position}</code></dd>
@@ -54,11 +55,9 @@ function Bar({ segments, isAll }) {
 
 function Holders({ holders }) {
   if (!holders.length) return html`<div class="body"><p class="soft">No one reads it yet, so nothing of it is deleted.</p></div>`;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Who keeps the log"><table><caption class="unseen">Who keeps the log</caption>
-    <thead><tr><th>Who keeps it</th><th class="num">Has read up to</th><th class="num">Transactions left</th><th class="num">About</th></tr></thead>
-    <tbody>${holders.map((each) => html`<tr key=${each.kind + each.name}><td class="break">${each.name} ${each.kind === "pin" && html`<span class="tag">for one read</span>`}</td>
-      <td class="num">${count(each.seq)}</td><td class="num">${each.transactions < 0 ? "ahead: of another log" : each.transactions ? count(each.transactions) : "none"}</td><td class="num">${each.transactions > 0 ? bytes(each.bytes) : "nothing"}</td></tr>`)}</tbody>
-  </table></div>`;
+  const rows = holders.map((each) => ({ key: each.kind + each.name, cells: [html`${each.name} ${each.kind === "pin" && html`<span class="tag">for one read</span>`}`, count(each.seq),
+    each.transactions < 0 ? "ahead: of another log" : each.transactions ? count(each.transactions) : "none", each.transactions > 0 ? bytes(each.bytes) : "nothing"] }));
+  return html`<${Sheet} name="Who keeps the log" head=${["~Who keeps it", "#Has read up to", "#Transactions left", "#About"]} rows=${rows} />`;
 }
 
 function Transactions({ name, query }) {
@@ -71,9 +70,7 @@ function Transactions({ name, query }) {
       <div class="row"><${TableFilter} tables=${tables.data} table=${query.get("table") ?? ""} /><${CopyAs} request=${{ method: "GET", path }} /></div></header>
     <${Shown} of=${found} what="Transactions">${(data) => html`${data.transactions.length ? html`<${List} name=${name} transactions=${data.transactions} query=${query} />`
       : html`<${Empty} title=${query.get("table") ? "None of these touched the table" : "No transaction"}><p>${data.next ? "Older ones have not been looked at yet." : "The log holds none, or none that fits."}</p><//>`}
-      <footer class="row apart"><span class="small soft">The log holds ${data.newest < data.oldest ? "none" : `${count(data.oldest)} to ${count(data.newest)}`}.</span>
-        <div class="row">${query.get("before") && html`<button type="button" class="button small" onClick=${() => goWith({ before: null })}>Newest</button>`}
-          <button type="button" class="button small" disabled=${!data.next} onClick=${() => goWith({ before: String(data.next) })}>Older</button></div></footer>`}<//>
+      <${Pager} before=${query.get("before")} next=${data.next} go=${(before) => goWith({ before })} text=${`The log holds ${range(data)}.`} />`}<//>
   </section>`;
 }
 
@@ -91,12 +88,11 @@ function TableFilter({ tables, table }) {
 
 function List({ name, transactions, query }) {
   const kept = Object.fromEntries([...query].filter(([key]) => key !== "seq"));
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Transactions"><table class="figures"><caption class="unseen">Transactions, the newest first</caption>
-    <thead><tr><th class="num">Number</th><th>Committed</th><th>Position</th><th class="num">Changes</th><th class="num">Size</th><th>Tables</th><th>Lake</th></tr></thead>
-    <tbody>${transactions.map((each) => html`<tr key=${each.seq} aria-current=${String(each.seq) === query.get("seq") ? "true" : undefined}>
-      <td class="num"><a href=${linkTo(name, "log", { ...kept, seq: each.seq })}>${count(each.seq)}</a></td>
-      <td class="nowrap">${time(each.committed, { ms: true })}</td><td><code>${each.position}</code></td><td class="num">${count(each.changes)}</td><td class="num">${bytes(each.bytes)}</td>
-      <td class="break">${each.tables.join(", ")}${each.tables_total > each.tables.length ? ` and ${count(each.tables_total - each.tables.length)} more` : ""}</td>
-      <td>${each.is_published ? html`<${State} of="published" quiet />` : html`<${State} of="logged" quiet />`}</td></tr>`)}</tbody>
-  </table></div>`;
+  const rows = transactions.map((each) => ({ key: each.seq, isHere: String(each.seq) === query.get("seq"), cells: [
+    html`<a href=${linkTo(name, "log", { ...kept, seq: each.seq })}>${count(each.seq)}</a>`, time(each.committed, { ms: true }), html`<code>${each.position}</code>`, count(each.changes), bytes(each.bytes),
+    `${each.tables.join(", ")}${each.tables_total > each.tables.length ? ` and ${count(each.tables_total - each.tables.length)} more` : ""}`,
+    html`<${State} of=${each.is_published ? "published" : "logged"} quiet />`] }));
+  return html`<${Sheet} name="Transactions, the newest first" head=${["#Number", "Committed", "Position", "#Changes", "#Size", "~Tables", "Lake"]} rows=${rows} />`;
 }
+
+const range = ({ oldest, newest }) => (newest < oldest ? "none" : `${count(oldest)} to ${count(newest)}`);
