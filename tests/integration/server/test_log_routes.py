@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 from demo.embedded import EmbeddedPostgres
+from tests.lake_consoles import LakeConsole, console_from_outside
 from tests.postgres import wait_until
 from tests.small_shop import SmallShop, small_shop
+
+from tailrace.server.api.feed.feed import CONFIGURATIONS_AT_ONCE
 
 NAMES = {"customers": "public.customers", "orders": "public.orders", "payments": "public.payments"}
 
@@ -179,9 +182,28 @@ def test_the_source_says_what_it_keeps_for_the_lake(shop: SmallShop) -> None:
 
 
 def test_a_source_that_cannot_be_reached_is_an_error_of_its_own(shop: SmallShop) -> None:
-    shop.server.create("nowhere", shop.ask("GET", "/config") | {"name": "nowhere"}, initial_state="STOPPED")
-    shop.server.ask("GET", "/connectors/nowhere/source", status=409)
-    shop.server.ask("DELETE", "/connectors/nowhere", status=204)
+    with console_from_outside(shop.lake, "postgresql://nobody@127.0.0.1:1/none") as console:
+        found = console.ask("GET", f"/connectors/{console.name}/source", status=503)
+        assert "\nhint: " in found["message"]
+        # What the lake's files say is answered all the same.
+        assert console.ask("GET", f"/connectors/{console.name}/log")["newest"] > 0
+
+
+def test_every_configuration_is_in_the_feed_once(shop: SmallShop) -> None:
+    config = shop.ask("GET", "/config") | {"name": "edited"}
+    shop.server.create("edited", config, initial_state="STOPPED")
+    for number in range(CONFIGURATIONS_AT_ONCE + 2):
+        changed = {"lake.publish.interval.ms": str(200 + number)}
+        shop.server.ask("PATCH", "/connectors/edited/config", changed, headers={"tailrace-user": "ann"})
+    entries = shop.server.ask("GET", "/connectors/edited/feed?limit=500")["entries"]
+    told = [(each["text"].partition(":")[0], each["text"].partition(": ")[2]) for each in entries]
+    numbers = [int(name.removeprefix("configuration ")) for name, _ in told]
+    assert numbers == sorted(set(numbers), reverse=True)
+    assert [what for _, what in told] == ["lake.publish.interval.ms changed"] * (CONFIGURATIONS_AT_ONCE + 2) + [
+        "the connector was created"
+    ]
+    assert "ann" in entries[0]["who"]
+    shop.server.ask("DELETE", "/connectors/edited", status=204)
 
 
 def test_the_feed_tells_what_happened_newest_first_in_pages(shop: SmallShop) -> None:
@@ -215,3 +237,27 @@ def feed(shop: SmallShop, asked: str = "limit=20") -> Any:
 
 def told(entry: Any) -> tuple[str, str | None]:
     return entry["kind"], entry["state"]
+
+
+def test_a_lake_that_is_looked_at_from_outside_answers_the_same(shop: SmallShop) -> None:
+    seq = shop.commit("insert into payments (id, order_id) values (9000, 1)")
+    with console_from_outside(shop.lake) as console:
+
+        def ask(path: str, status: int = 200) -> Any:
+            return console.ask("GET", f"/connectors/{console.name}{path}", status=status)
+
+        assert ask(f"/log/transactions/{seq}?values=true")["changes"][0]["after"]["id"] == "9000"
+        assert ask("/log/segments")["segments"]
+        assert ask("/messages?search=CutPublished&limit=1")["messages"]
+        kinds = {each["kind"] for each in ask("/feed?limit=500")["entries"]}
+        assert kinds >= {"state", "table", "copy", "source"}
+        assert "--dsn" in ask("/source", 409)["message"]
+        assert console.ask("GET", "/messages", status=409)["message"]
+        assert console.ask("GET", "/spark")["is_up"] is False
+        assert console.ask("GET", "/tailrace")["home"] is None
+    with console_from_outside(shop.lake, shop.dsn) as console:
+        assert ask_source(console)["facts"]["wal_status"] == "reserved"
+
+
+def ask_source(console: LakeConsole) -> Any:
+    return console.ask("GET", f"/connectors/{console.name}/source")

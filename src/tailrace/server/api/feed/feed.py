@@ -28,7 +28,7 @@ from tailrace.server.lakes.message_files import MessageLine, lines_before, messa
 from tailrace.server.moments import moment
 from tailrace.server.supervisor.door import ConnectorHost
 
-CONFIGURATIONS_AT_ONCE = 50
+CONFIGURATIONS_AT_ONCE = 10
 _TOLD = tuple(f'"message": "{name}"'.encode() for name in ("StateChanged", "TableChanged", "TroubleChanged"))
 _PREPARED = b'"message": "SourcePrepared"'
 _GRAVE = tuple(f'"level": "{name}"'.encode() for name in ("warning", "error", "critical"))
@@ -140,9 +140,8 @@ def _configured(host: ConnectorHost, name: str) -> Iterator[FeedEntry]:
     before: int | None = None
     while True:
         found = host.history(name, before, CONFIGURATIONS_AT_ONCE + 1)[::-1]
-        for newer, older in zip(found, [*found[1:], None], strict=False):
-            if older is None and len(found) > CONFIGURATIONS_AT_ONCE:
-                break
+        for number, newer in enumerate(found[:CONFIGURATIONS_AT_ONCE]):
+            older = found[number + 1] if number + 1 < len(found) else None
             text = f"configuration {newer.version}: {_changes(newer.config, None if older is None else older.config)}"
             yield FeedEntry(at=moment(newer.changed_us), kind=FeedKind.CONFIGURATION, text=text, who=newer.who)
         if len(found) <= CONFIGURATIONS_AT_ONCE:
