@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from demo.embedded import EmbeddedPostgres
 from playwright.sync_api import Locator, Page, expect
+from tests.browsing import assert_accessible
 from tests.integration.lake.equality import execute
 from tests.postgres import wait_until
 from tests.small_shop import SmallShop, small_shop
@@ -36,6 +37,7 @@ def test_a_copy_is_started_paused_resumed_and_stopped_each_with_its_end_in_place
     expect(started).to_contain_text("execute-snapshot")
     expect(started).to_contain_text("running")
     bar = page.get_by_role("progressbar", name=f"Copy of {LARGE}")
+    assert_accessible(page)
     expect(bar).to_have_attribute("aria-valuetext", re.compile(f"of about {ROWS:,} rows"))
 
     page.get_by_role("button", name=f"Pause {LARGE}").click()
@@ -53,6 +55,7 @@ def test_a_copy_is_started_paused_resumed_and_stopped_each_with_its_end_in_place
     page.get_by_role("button", name="Stop 1 chosen table").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(f"{LARGE} keeps its last good version and is in error until it is copied again.")
+    assert_accessible(page)
     dialog.get_by_role("button", name="Stop it").click()
     _expect_end(page, "stop-snapshot", "1 table stopped")
     expect(started).to_contain_text("stopped")
@@ -92,6 +95,7 @@ def test_what_would_be_rejected_is_said_before_it_can_be_sent(page: Page, shop: 
     dialog.get_by_label("Only rows for which this SQL is true").fill("totally > 1")
     expect(dialog).to_contain_text("It would be rejected: public.orders: the condition for table")
     expect(dialog).to_contain_text("select * from public.orders where (totally > 1)")
+    assert_accessible(page)
     expect(start).to_be_disabled()
     dialog.get_by_label("Only rows for which this SQL is true").fill("total > 1")
     expect(start).to_be_enabled()

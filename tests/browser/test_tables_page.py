@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from demo.embedded import EmbeddedPostgres
 from playwright.sync_api import Browser, Page, expect
-from tests.browsing import Visit, visiting
+from tests.browsing import Visit, assert_accessible, visiting
 from tests.integration.lake.equality import execute
 from tests.serving import config_for
 from tests.small_shop import SmallShop, small_shop
@@ -19,12 +19,7 @@ from tailrace.model.table_state import TableRecord, TableState
 
 ODD = "<img src=x onerror=alert(1)>"
 TABLES = 1000
-LONG_TASK_MS = 100
-WATCH = """
-globalThis.longTasks = [];
-new PerformanceObserver((list) => list.getEntries().forEach((each) => longTasks.push(each.duration)))
-  .observe({ type: "longtask", buffered: true });
-"""
+LONG_TASK_SECONDS = 0.1
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +52,7 @@ def test_a_table_shows_what_it_is_and_was_and_its_rows_only_when_asked(visit: Vi
     drawer.get_by_role("button", name="Show rows").click()
     expect(drawer.get_by_role("grid", name="Rows")).to_contain_text("customer3@example.com")
     assert len(queries) == 1
+    assert_accessible(page)
     page.keyboard.press("Escape")
     expect(drawer).to_have_count(0)
 
@@ -79,6 +75,7 @@ def test_a_name_and_rows_that_look_like_markup_are_text_and_a_table_is_left_out_
     expect(dialog).to_contain_text("1 table will be left out by the running connector")
     leave = dialog.get_by_role("button", name="Leave out", exact=True)
     expect(leave).to_be_disabled()
+    assert_accessible(page)
     dialog.get_by_role("textbox").fill(name)
     leave.click()
     expect(page.get_by_role("row").filter(has_text=ODD)).to_contain_text("left out")
@@ -90,14 +87,12 @@ def test_a_name_and_rows_that_look_like_markup_are_text_and_a_table_is_left_out_
 def test_a_thousand_tables_scroll_without_a_long_task(browser: Browser, shop: SmallShop) -> None:
     many = _with_many_tables(shop)
     with visiting(browser, shop.address) as visit:
-        visit.context.add_init_script(WATCH)
         page = visit.open(f"/ui/c/{many}/tables")
         grid = page.get_by_role("grid", name="Tables")
         expect(grid).to_have_attribute("aria-rowcount", str(TABLES + 1))
         expect(page.get_by_role("button", name=f"All {TABLES:,}", exact=True)).to_be_visible()
         assert page.get_by_role("row").count() < 60, "what cannot be seen is not drawn"
-        # Other work on this machine may hold any one of them up.
-        assert any(max(_scrolled(page), default=0) < LONG_TASK_MS for _ in range(3))
+        assert max(_scrolled(page)) < LONG_TASK_SECONDS
         expect(page.get_by_role("row").filter(has_text="public.t0999")).to_be_visible()
         page.get_by_role("button", name="in error 1").click()
         broken = page.get_by_role("row").filter(has_text="public.t0500")
@@ -109,14 +104,22 @@ def test_a_thousand_tables_scroll_without_a_long_task(browser: Browser, shop: Sm
 
 
 def _scrolled(page: Page) -> list[float]:
-    """How long the long tasks were while the whole list went past."""
-    grid = page.get_by_role("grid", name="Tables")
-    grid.evaluate("(element) => { element.scrollTop = 0; longTasks.length = 0; }")
-    grid.hover()
-    for _ in range(40):
+    """How long the page kept a processor at each step while the whole list went past. Time of a processor, and not of a
+    clock as a `PerformanceObserver` of long tasks has it: what else this machine does holds up no step."""
+    tools = page.context.new_cdp_session(page)
+    tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy() -> float:
+        metrics = tools.send("Performance.getMetrics")["metrics"]
+        return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
+
+    found = []
+    page.get_by_role("grid", name="Tables").hover()
+    for _ in range(TABLES * 35 // 1000 + 1):
+        before = busy()
         page.mouse.wheel(0, 1000)
-    expect(page.get_by_role("row").filter(has_text="public.t0999")).to_be_visible()
-    found: list[float] = page.evaluate("() => longTasks")
+        page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))")
+        found.append(busy() - before)
     return found
 
 

@@ -85,7 +85,7 @@ function Choice({ name, form, change }) {
   const chosen = new Set(form.tables);
   const toggle = (table) => change({ tables: chosen.has(table) ? form.tables.filter((each) => each !== table) : [...form.tables, table] });
   const columns = [
-    { key: "c", label: "", width: "36px", cell: (row) => html`<input type="checkbox" tabindex="-1" aria-label=${row.table} checked=${chosen.has(row.table)} onChange=${() => toggle(row.table)} />` },
+    { key: "c", label: html`<span class="unseen">Chosen</span>`, width: "36px", cell: (row) => html`<input type="checkbox" tabindex="-1" aria-label=${row.table} checked=${chosen.has(row.table)} onChange=${() => toggle(row.table)} />` },
     { key: "table", label: "Table", width: "1fr", cell: (row) => html`<span title=${row.table}>${row.table}</span>` },
     { key: "state", label: "State", width: "150px", cell: (row) => html`<${State} of=${row.state} quiet />` },
   ];

@@ -82,7 +82,7 @@ function columnsOf(chosen, toggle) {
   const known = (value, show, none = "not known") => (value === undefined ? html`<span class="faint">…</span>` : value === null ? html`<span class="faint">${none}</span>` : show(value));
   const whole = (n) => (n === 0 ? "none" : count(n));
   return [
-    { key: "choose", label: "", width: "38px", cell: (row) => html`<input type="checkbox" tabindex="-1" aria-label=${`Choose ${row.table}`} checked=${chosen.has(row.table)} onChange=${() => toggle(row.table)} />` },
+    { key: "choose", label: html`<span class="unseen">Chosen</span>`, width: "38px", cell: (row) => html`<input type="checkbox" tabindex="-1" aria-label=${`Choose ${row.table}`} checked=${chosen.has(row.table)} onChange=${() => toggle(row.table)} />` },
     { key: "table", label: "Table", width: "minmax(170px, 2fr)", sort: (row) => row.table, cell: (row) => html`<button type="button" tabindex="-1" class="linklike from-end" title=${row.table} onClick=${() => goWith({ table: row.table })}><bdi>${row.table}</bdi></button>` },
     { key: "state", label: "State", width: "minmax(122px, 0.7fr)", sort: (row) => ORDER.indexOf(row.state), cell: (row) => html`<${State} of=${row.state} quiet />` },
     { key: "behind", label: "Behind", width: "100px", isNumber: true, sort: (row) => row.changes_behind, cell: (row) => known(row.changes_behind, (n) => (n === 0 ? "caught up" : `${count(n)} changes`)) },
