@@ -32,8 +32,13 @@ class EventKind(IntEnum):
     QUERY = 2
     STOP = 3
     ROTATE = 4
+    INTVAR = 5
+    RAND = 13
+    USER_VAR = 14
     FORMAT = 15
     XID = 16
+    BEGIN_LOAD = 17
+    EXECUTE_LOAD = 18
     TABLE_MAP = 19
     WRITE_ROWS_1 = 23
     UPDATE_ROWS_1 = 24
