@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,11 @@ def _plain(parameters: list[Any]) -> list[Any]:
 def _bare(pieces: list[str]) -> list[str]:
     """`DSN`, where typer writes `{DSN}`."""
     return [piece[1:-1] if piece.startswith("{") and piece.endswith("}") else piece for piece in pieces]
+
+
+def _in_lines(text: str) -> str:
+    """Examples, which are indented, each on a line of its own: Markdown would make them one paragraph."""
+    return re.sub(r"^(    .*\S)\n(?=    )", r"\1  \n", text, flags=re.MULTILINE)
 
 
 class Command(TyperCommand):
@@ -98,7 +104,7 @@ class App(typer.Typer):
         """A command whose help may have phrases of the source in it, and whose options may be `given`."""
 
         def declare(function: Callable[..., None]) -> Callable[..., None]:
-            text = phrased(inspect.getdoc(function) or "")
+            text = _in_lines(phrased(inspect.getdoc(function) or ""))
             declared = with_options(name or function.__name__, function)
             super(App, self).command(name, **{"cls": Command, "help": text, **options})(declared)
             return function

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -42,6 +43,19 @@ def test_a_flag_has_no_type_and_an_argument_is_written_as_in_documents(arguments
     assert "list[" not in text
     usage = next(line for line in text.splitlines() if "Usage:" in line)
     assert not set("{}") & set(usage)
+
+
+@pytest.mark.parametrize("name", ["sql", "query", "signal", "verify"])
+def test_every_example_is_a_line_of_its_own(name: str) -> None:
+    documented = next(each for each in app.registered_commands if each.name in (name, None) and _name(each) == name)
+    examples = re.findall(r"^    (tailrace \S+)", documented.help or "", re.MULTILINE)
+    assert len(examples) > 1 or name == "verify"
+    shown = [line.strip() for line in printed(name, "--help").splitlines()]
+    assert len([line for line in shown if line.startswith(f"tailrace {name} ")]) == len(examples)
+
+
+def _name(command: Any) -> str:
+    return command.name or command.callback.__name__
 
 
 def test_every_key_of_a_configuration_is_printed_without_a_file() -> None:

@@ -34,6 +34,7 @@ from tailrace.model.table_state import TableRecord, TableState
 WITHOUT_JSON = {
     "drop": "says what it dropped, a line each",
     "serve": "has --log-json",
+    "ui": "says where it listens",
     "signal": "says one line",
     "tables include": "says one line",
     "tables exclude": "says one line",

@@ -1,10 +1,12 @@
-"""The OpenAPI document reads well in a generated client."""
+"""The OpenAPI document reads well in a generated client, and docs/openapi.json is it."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from typing import Any
+
+from scripts.openapi_document import PATH, documentation
 
 from tailrace.server.app import openapi_document
 
@@ -33,3 +35,9 @@ def test_every_operation_has_a_name_of_its_own_that_a_program_would_give_it() ->
 
 def test_every_operation_says_what_it_does() -> None:
     assert [route for route, operation in operations().items() if not operation.get("description")] == []
+
+
+def test_the_document_is_the_one_in_the_docs() -> None:
+    """`python -m scripts.openapi_document` writes it."""
+    is_the_one = PATH.read_text(encoding="utf-8") == documentation()
+    assert is_the_one, "a route has changed: python -m scripts.openapi_document"

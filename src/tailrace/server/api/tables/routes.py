@@ -36,7 +36,7 @@ Table = Annotated[str, Path(description="A table's name: `namespace.name`, or `n
 DryRun = Annotated[bool, Query(description="Change nothing; say which tables are meant.")]
 
 BEHIND_BYTES_MAX = 256 << 20
-"""How much of the log is read to count what tables are behind."""
+"""How much of the log is read to count the changes that tables lack."""
 HEADERS: dict[str, Any] = {
     "Tailrace-States": {
         "description": "How many tables are in each state, of those that `search` leaves: `live=3, errored=1`.",
