@@ -102,8 +102,8 @@ function Table({ name, of: { table, state, reason }, insert }) {
   const [isOpen, open] = useState(false);
   const { data } = useResource(isOpen ? connectorPath(name, `/tables/${part(table)}`) : null);
   const word = (text) => html`<button type="button" class="linklike break" onClick=${() => insert(text)}>${text}</button>`;
-  return html`<details onToggle=${(event) => open(event.target.open)}><summary class="break">${table}</summary>
-    ${isOpen && html`<div class="columns small"><${State} of=${state} quiet />${reason}${word(table.split(".").length === 2 ? table.split(".").map(named).join(".") : named(table))}
+  return html`<details onToggle=${(event) => open(event.target.open)}><summary class="break" title=${state}><${State} of=${state} word="" />${table}</summary>
+    ${isOpen && html`<div class="columns small">${state}${reason && `: ${reason}`} ${word(table.split(".").length === 2 ? table.split(".").map(named).join(".") : named(table))}
       ${data?.schemas?.at(-1)?.columns.map((each) => html`<span>${word(named(each.name))} <span class="faint">${each.type}</span></span>`)}</div>`}</details>`;
 }
 
