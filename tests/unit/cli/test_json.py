@@ -204,3 +204,12 @@ def test_figures_are_a_line_a_second_and_the_newest_is_never_left_out(capsys: py
         "StateChanged",
         "StreamProgressed",
     ]
+
+
+def test_older_figures_are_not_printed_after_newer_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    with EventLines(lambda: now[0]) as lines:
+        for number in range(3):
+            now[0] = number / 2
+            lines.show(StreamProgressed(CUT, "0/5", number, 1.0, None, 0.0))
+    assert [line["log_seq"] for line in printed(capsys)] == [0, 2]
