@@ -35,8 +35,8 @@ from tailrace.source.kinds import words_for
 TARGET = Path("docs/images")
 WIDTH, HEIGHT = 1280, 760
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-SETTLE_MS = 2500
-STREAM_SECONDS = 100.0
+SETTLE_MS, PINNED_MS, THEME_MS = 2500, 30_000, 500
+STREAM_SECONDS = 60.0
 """How long orders come in before the first picture: charts need something to draw."""
 PATIENCE_SECONDS = 300.0
 COLOURS_MAX = 128
@@ -133,19 +133,28 @@ def places(page: Page, server: ShownServer) -> dict[str, str]:
     return found | {"new": "/ui/new"}
 
 
-def take(page: Page, server: ShownServer, slug: str, path: str) -> bytes:
+def show(page: Page, server: ShownServer, slug: str, path: str) -> None:
     """One page, with something to see on it."""
-    page.goto(page_of(server.address) if slug == "now" else f"{server.address}{path}")
+    page.goto(page_of(server.address) if slug == "now" else f"{server.address}{path}{_chosen(server, slug)}")
     page.locator("main h1").wait_for()
     page.wait_for_timeout(SETTLE_MS)
     if slug == "query":
         page.locator("textarea").first.fill(SQL)
         page.keyboard.press("Control+Enter")
+        page.get_by_text("delivered").first.wait_for()
     if slug == "now":
+        # Its line begins when it is looked at.
         page.get_by_text(PIN).first.wait_for()
-    page.wait_for_timeout(SETTLE_MS * (6 if slug == "now" else 1))
+        page.wait_for_timeout(PINNED_MS)
     page.evaluate("document.activeElement?.blur()")
-    return page.screenshot()
+
+
+def _chosen(server: ShownServer, slug: str) -> str:
+    """Two cuts, for the page that compares them."""
+    if slug != "cuts":
+        return ""
+    newest = [each["seq"] for each in server.ask("GET", f"/connectors/{NAME}/cuts?limit=20")]
+    return f"?cuts={newest[-1]},{newest[0]}"
 
 
 def with_few_colours(page: Page, png: bytes) -> bytes:
@@ -186,19 +195,20 @@ def _chunk(part: tuple[bytes, bytes]) -> bytes:
 
 def draw(browser: Browser, server: ShownServer, wanted: list[str]) -> None:
     """Every page that is wanted, or all, into the documents' folder."""
-    for theme in THEMES:
-        context = browser.new_context(
-            viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme, reduced_motion="reduce"
-        )
-        page, reader = context.new_page(), context.new_page()
-        for slug, path in places(page, server).items():
-            if wanted and slug not in wanted:
-                continue
-            picture = with_few_colours(reader, take(page, server, slug, path))
+    context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce")
+    page, reader = context.new_page(), context.new_page()
+    for slug, path in places(page, server).items():
+        if wanted and slug not in wanted:
+            continue
+        show(page, server, slug, path)
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            page.wait_for_timeout(THEME_MS)
+            picture = with_few_colours(reader, page.screenshot())
             target = TARGET / f"console-{slug}-{theme}.png"
             target.write_bytes(picture)
-            print(f"{target}: {len(picture):,} bytes")
-        context.close()
+            print(f"{target}: {len(picture):,} bytes", flush=True)
+    context.close()
 
 
 def main(wanted: list[str]) -> None:
