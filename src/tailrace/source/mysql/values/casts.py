@@ -137,7 +137,7 @@ def _documents(cells: ColumnCells, type_: ColumnType) -> Cast:
     return pa.array(json_text.texts(cells.bytes()), pa.string()), None
 
 
-def _vectors(cells: ColumnCells, type_: ColumnType) -> Cast:
+def vectors(cells: ColumnCells, type_: ColumnType) -> Cast:
     """Numbers of four bytes, one after another."""
     found = cells.bytes()
     lengths = np.where(cells.is_there, cells.lengths, 0)
@@ -162,7 +162,7 @@ _READERS: dict[str, Callable[[ColumnCells, ColumnType], Cast]] = {
     "enum": _enums,
     "set": _sets,
     "json": _documents,
-    "vector": _vectors,
+    "vector": vectors,
     "date": lambda cells, _: temporals.dates(cells),
     "datetime": temporals.datetimes,
     "timestamp": temporals.timestamps,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tailrace.model.rows.lake_types import arrow_type
 from tailrace.source.mysql.values.column_type import ColumnType
 from tailrace.source.mysql.values.images import Array, ColumnCells
 from tailrace.source.mysql.values.temporal_text import date_text, datetime_text, time_text
@@ -18,13 +19,18 @@ from tailrace.source.mysql.values.temporal_text import date_text, datetime_text,
 _DAY_US = 86_400_000_000
 _SECOND_US = 1_000_000
 _MONTHS = 13
+Parts = tuple[Array, Array, Array]
 _DATETIME_OFFSET, _TIME_OFFSET = 0x8000000000, 0x800000
 
 
 def dates(cells: ColumnCells) -> tuple[Any, Any | None]:
     """Three bytes: five bits of the day, four of the month, the rest is the year."""
     packed = cells.numbers().astype(np.int64)
-    parts = packed >> 9, packed >> 5 & 0xF, packed & 0x1F
+    return dates_of(cells, (packed >> 9, packed >> 5 & 0xF, packed & 0x1F))
+
+
+def dates_of(cells: ColumnCells, parts: Parts) -> tuple[Any, Any | None]:
+    """From year, month and day."""
     days, fits = _days(*parts)
     odd = _odd(cells, fits, lambda row: date_text(*(int(part[row]) for part in parts)))
     return _array(days.astype(np.int32), cells, fits, pa.date32()), odd
@@ -36,16 +42,23 @@ def datetimes(cells: ColumnCells, type_: ColumnType) -> tuple[Any, Any | None]:
     whole, fraction = _split(cells, type_)
     packed = whole.astype(np.int64) - _DATETIME_OFFSET
     months, day = packed >> 22, packed >> 17 & 0x1F
-    year, month = months // _MONTHS, months % _MONTHS
     clock = packed >> 12 & 0x1F, packed >> 6 & 0x3F, packed & 0x3F
-    days, fits = _days(year, month, day)
+    return datetimes_of(cells, type_, (months // _MONTHS, months % _MONTHS, day), clock, fraction)
+
+
+def datetimes_of(
+    cells: ColumnCells, type_: ColumnType, date: Parts, clock: Parts, fraction: Array
+) -> tuple[Any, Any | None]:
+    """From the parts of a date and of a time of day, and microseconds."""
+    days, fits = _days(*date)
     found = days * _DAY_US + (clock[0] * 3600 + clock[1] * 60 + clock[2]) * _SECOND_US + fraction
 
     def text(row: int) -> str:
-        date = date_text(int(year[row]), int(month[row]), int(day[row]))
-        return datetime_text(date, _clock(clock, row), int(fraction[row]), type_.size)
+        day = date_text(*(int(part[row]) for part in date))
+        return datetime_text(day, _clock(clock, row), int(fraction[row]), type_.size)
 
-    return _array(found, cells, fits, pa.timestamp("us")), _odd(cells, fits, text)
+    target = arrow_type(type_.lake_type)
+    return _array(found, cells, fits, target), _odd(cells, fits, text)
 
 
 def timestamps(cells: ColumnCells, type_: ColumnType) -> tuple[Any, Any | None]:
@@ -104,7 +117,7 @@ def _split(cells: ColumnCells, type_: ColumnType) -> tuple[Array, Array]:
     return packed >> np.uint64(8 * size), fraction
 
 
-def _clock(clock: tuple[Array, Array, Array], row: int) -> tuple[int, int, int]:
+def _clock(clock: Parts, row: int) -> tuple[int, int, int]:
     return int(clock[0][row]), int(clock[1][row]), int(clock[2][row])
 
 
