@@ -68,6 +68,13 @@ function advanced(progress, event) {
   return progress;
 }
 
+/** What the source keeps, once there is a lake and an address. @param {string} name @param {any} progress Data of `useProgress`. */
+export function useSource(name, progress) {
+  const isThere = progress?.cut && progress.source?.host;
+  const found = useResource(isThere ? connectorPath(name, "/source") : null, { connector: name, kinds: ["LifeChanged", "StateChanged", "TroubleChanged"], everySeconds: 10 });
+  return found.error ? { ...found, data: null } : found;
+}
+
 /** What this server is: version, what may not be done here. Null until it is known. */
 export function useServer() {
   const { data } = useResource("/tailrace", { everySeconds: 60 });

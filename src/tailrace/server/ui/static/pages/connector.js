@@ -3,10 +3,10 @@ import { ActionButton, pendingOf } from "../actions.js";
 import { connectorPath } from "../api.js";
 import { actionsOf } from "../command.js";
 import { bytes, count, seconds, time } from "../format.js";
-import { html, useState } from "../html.js";
+import { html, useEffect, useRef, useState } from "../html.js";
 import { linkTo } from "../router.js";
-import { sourceText, useKnown, useProgress } from "../shared.js";
-import { useClock, useResource } from "../store.js";
+import { sourceText, useKnown, useProgress, useSource } from "../shared.js";
+import { useClock } from "../store.js";
 import { CopyAs } from "../parts/copying.js";
 import { Distance } from "../parts/distance.js";
 import { Feed } from "../parts/feed.js";
@@ -58,6 +58,12 @@ function Head({ name, tab, progress }) {
   const asked = pendingOf(name);
   const actions = actionsOf(name);
   const shown = ["pause", "resume", "stop", "restart"];
+  const tabs = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    // Where there is no room for all, the one that is shown can be seen.
+    const here = /** @type {HTMLElement | null} */ (tabs.current?.querySelector("[aria-current]"));
+    if (here && tabs.current) tabs.current.scrollLeft = here.offsetLeft - (tabs.current.clientWidth - here.offsetWidth) / 2;
+  }, [tab]);
   const done = () => {
     fail(null);
     progress.reload();
@@ -71,7 +77,7 @@ function Head({ name, tab, progress }) {
         <${Ways} actions=${actions} progress=${data} /></div>
     </div>
     ${failed && html`<${Failure} error=${failed} />`}
-    <nav class="tabs" aria-label=${`Pages of ${name}`}>${TABS.map(([path, label]) => html`<a href=${linkTo(name, path)} aria-current=${path === tab ? "page" : undefined}>${label}</a>`)}</nav>
+    <nav class="tabs" ref=${tabs} aria-label=${`Pages of ${name}`}>${TABS.map(([path, label]) => html`<a href=${linkTo(name, path)} aria-current=${path === tab ? "page" : undefined}>${label}</a>`)}</nav>
   </div>`;
 }
 
@@ -83,12 +89,11 @@ function Ways({ actions, progress }) {
 
 function Now({ name, progress, route }) {
   const now = useClock(500);
-  const isThere = progress.data?.cut && progress.data.source?.host;
-  const source = useResource(isThere ? connectorPath(name, "/source") : null, { connector: name, kinds: ["StateChanged", "TroubleChanged"], everySeconds: 10 });
+  const source = useSource(name, progress.data);
   return html`<${Shown} of=${progress} what="Progress">${(data) => html`
     <section class="card hero"><div class="body stack">
       <${Sentence} progress=${data} now=${now} />
-      <${Distance} progress=${data} source=${source.error ? null : source.data} />
+      <${Distance} progress=${data} source=${source.data} />
     </div></section>
     <${Notices} name=${name} progress=${data} source=${source} />
     ${data.copying?.length ? html`<${CopyingNow} name=${name} copying=${data.copying} />` : null}

@@ -13,20 +13,26 @@ export function Distance({ progress, source, mark = null }) {
   const lag = progress?.lag;
   const flows = progress?.state === "RUNNING" && (progress.log?.changes_per_second ?? 0) > 0;
   const unread = lag?.bytes ?? source?.bytes?.log_to_end ?? null;
-  const end = source?.end ?? null;
-  const places = { end: lsn(end), log: lsn(source?.log), cut: lsn(progress?.cut?.position ?? source?.cut), kept: lsn(source?.kept_from) };
+  // The source is asked less often than the lake tells: by then it has at least what the lake has.
+  const cut = progress?.cut?.position ?? source?.cut ?? null;
+  const log = later(source?.log, source?.log && cut);
+  const end = later(source?.end, source?.end && log);
+  const places = { end: lsn(end), log: lsn(log), cut: lsn(cut), kept: lsn(source?.kept_from) };
   return html`<div class="distance figures" role="group" aria-label="How far source, log and lake are apart">
     <ol>
       <${Mark} name="Source" about="has written up to" at=${end} note=${source && !source.kept_from ? source.problem : null} />
       <${Gap} flows=${flows} far=${!!unread} words=${unread === null ? "not known" : unread ? bytes(unread) : "nothing between"} more=${unread ? "to be logged" : ""} />
-      <${Mark} name="Log" about="holds every commit up to" at=${source?.log ?? null} note=${progress?.log?.seq === undefined ? null : `transaction ${count(progress.log.seq)}`} />
+      <${Mark} name="Log" about="holds every commit up to" at=${log} note=${progress?.log?.seq === undefined ? null : `transaction ${count(progress.log.seq)}`} />
       <${Gap} flows=${flows} far=${!!lag?.transactions} words=${betweenLogAndCut(lag)} more=${lag?.transactions ? "to be published; readable live" : ""} />
-      <${Mark} name="Lake" about="newest cut" at=${progress?.cut?.position ?? source?.cut ?? null} note=${progress?.cut?.seq === undefined ? null : `transaction ${count(progress.cut.seq)}`} strong />
+      <${Mark} name="Lake" about="newest cut" at=${cut} note=${progress?.cut?.seq === undefined ? null : `transaction ${count(progress.cut.seq)}`} strong />
     </ol>
     <${Slot} source=${source} places=${places} />
     ${mark && html`<${Edit} mark=${mark} places=${places} />`}
   </div>`;
 }
+
+/** The later one of two positions; null where there is none. */
+const later = (one, other) => ((lsn(other) ?? -1) > (lsn(one) ?? -1) ? other : one) ?? null;
 
 function betweenLogAndCut(lag) {
   if (!lag) return "not known";

@@ -53,7 +53,7 @@ function Head({ column, sorted, sortBy }) {
   const mine = sorted?.[0] === column.key;
   const direction = mine ? (sorted[1] ? "descending" : "ascending") : undefined;
   return html`<span role="columnheader" class=${column.isNumber ? "num" : ""} aria-sort=${direction}>${column.sort && sortBy
-    ? html`<button type="button" class="plain-head" onClick=${() => sortBy(column.key)}>${column.label}${mine ? (sorted[1] ? " ↓" : " ↑") : ""}</button>` : column.label}</span>`;
+    ? html`<button type="button" class="plain-head" onClick=${() => sortBy(column.key)}>${column.label}${mine ? (sorted[1] ? " ↓" : " ↑") : ""}</button>` : column.label || html`<i class="unseen">${column.key}</i>`}</span>`;
 }
 
 function bringIntoView(element, at) {

@@ -1,7 +1,7 @@
 /** Offsets: how far the connector has got, a dry run of any change in any state, the change, its history and its undo. */
 import { connectorPath } from "../../api.js";
 import { html, useEffect, useState } from "../../html.js";
-import { useKnown } from "../../shared.js";
+import { useKnown, useSource } from "../../shared.js";
 import { useResource } from "../../store.js";
 import { CopyAs } from "../../parts/copying.js";
 import { Distance } from "../../parts/distance.js";
@@ -35,6 +35,7 @@ export function Offsets({ name, progress }) {
 function Editor({ name, entries, progress, history, again }) {
   const schema = useResource(connectorPath(name, "/offsets/schema"));
   const draft = useDraft(name, entries, progress.data?.state);
+  const source = useSource(name, progress.data);
   const { server } = useKnown();
   const [applied, setApplied] = useState(/** @type {any} */ (null));
   const here = useHere(name, entries, progress.data?.state);
@@ -47,7 +48,7 @@ function Editor({ name, entries, progress, history, again }) {
   };
   return html`<section class="card hero"><div class="body stack">
       <p class="sentence">${sentence(entries)}</p>
-      <${Distance} progress=${progress.data} source=${null} mark=${mark} />
+      <${Distance} progress=${progress.data} source=${source.data} mark=${mark} />
     </div></section>
     <section class="card"><header><h2>Change the offset</h2>
         <div class="row"><span class="small soft">Reading and dry runs are safe at any time. A change is made while the connector is stopped.</span>
