@@ -1,7 +1,6 @@
 /** This server: what it is, how this browser shows it, what it has said, and every route of its API. */
 import { ago, isUtc, setUtc, time } from "../format.js";
 import { html, useState } from "../html.js";
-import { useKnown } from "../shared.js";
 import { useClock, useResource } from "../store.js";
 import { Shown } from "../parts/notice.js";
 import { Loggers, Said } from "./messages.js";
@@ -16,15 +15,15 @@ export function applyTheme() {
 }
 
 export function ServerPage({ route }) {
-  const { server } = useKnown();
+  const found = useResource("/tailrace", { everySeconds: 60 });
   const now = useClock(1000);
   return html`<div class="head"><div class="title"><h1 tabindex="-1">Server</h1></div></div>
-    <div class="cols"><section class="card"><header><h2>What it is</h2></header><div class="body">${server && html`<dl class="facts figures">
+    <div class="cols"><section class="card"><header><h2>What it is</h2></header><div class="body"><${Shown} of=${found} what="The server">${(server) => html`<dl class="facts figures">
       <dt>Tailrace</dt><dd>${server.version}</dd><dt>Listens at</dt><dd><code>${server.address}</code></dd>
       <dt>Began</dt><dd>${time(server.began, { date: true })}, ${ago(Date.parse(server.began), now)}</dd>
-      ${server.home && html`<dt>Home</dt><dd><code>${server.home}</code></dd>`}${server.state && html`<dt>State</dt><dd><code>${server.state}</code></dd>`}</dl>`}</div></section>
+      ${server.home && html`<dt>Home</dt><dd><code>${server.home}</code></dd>`}${server.state && html`<dt>State</dt><dd><code>${server.state}</code></dd>`}</dl>`}<//></div></section>
       <${Choices} /></div>
-    ${server?.home && html`<${Said} path="/messages" connector=${null} query=${route.query} />`}
+    ${found.data?.home && html`<${Said} path="/messages" connector=${null} query=${route.query} />`}
     <${Loggers} /><${Api} />`;
 }
 
