@@ -53,7 +53,7 @@ function Run({ path, run }) {
     <div class="body">${outcome && html`<p>${Object.entries(outcome.verdicts).map(([verdict, n]) => `${counted(n, "table")} ${verdict}`).join(", ") || "no tables"}${outcome.position && html`, compared at <code>${outcome.position}</code>, transaction ${count(outcome.transaction)}`}</p>`}
       ${progress && html`<p class="row"><span class="spin"></span>${progress.doing}${progress.tasks > 0 && ` (${count(progress.tasks_done)} of ${counted(progress.tasks, "task")} done)`}</p>`}
       ${run.error && html`<${Notice} tone="bad" text=${run.error} hint=${run.hint} />`}</div>
-    ${!!data?.tables.length && html`<div class="scroll"><table><thead><tr><th scope="col">Table</th><th scope="col">Verdict</th><th scope="col" class="num">Rows in source</th><th scope="col" class="num">Rows in lake</th><th scope="col">What differs</th></tr></thead>
+    ${!!data?.tables.length && html`<div class="scroll" tabindex="0" role="group" aria-label="Verdicts"><table><thead><tr><th scope="col">Table</th><th scope="col">Verdict</th><th scope="col" class="num">Rows in source</th><th scope="col" class="num">Rows in lake</th><th scope="col">What differs</th></tr></thead>
       <tbody>${data.tables.map((each) => html`<${Row} key=${each.table} table=${each} />`)}</tbody></table></div>
       ${data.tables_total > TABLES_MAX && html`<p class="small soft">${count(data.tables_total - TABLES_MAX)} more tables; what is worst is listed first.</p>`}`}
   </section>`;

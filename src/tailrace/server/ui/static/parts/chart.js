@@ -58,7 +58,7 @@ function AsTable({ label, times, values, show }) {
   const [isOpen, open] = useState(false);
   const rows = isOpen ? times.map((each, i) => [each, values[i]]).slice(-ROWS_MAX).reverse() : [];
   return html`<details onToggle=${(event) => open(event.target.open)}><summary class="small">As a table</summary>
-    ${isOpen && html`<div class="scroll chart-table"><table><caption class="unseen">${label}</caption><thead><tr><th scope="col">Time</th><th scope="col" class="num">${label}</th></tr></thead>
+    ${isOpen && html`<div class="scroll chart-table" tabindex="0" role="group" aria-label=${label}><table><caption class="unseen">${label}</caption><thead><tr><th scope="col">Time</th><th scope="col" class="num">${label}</th></tr></thead>
       <tbody>${rows.map(([at, value]) => html`<tr><td>${time(at * 1000)}</td><td class="num">${value === null ? "not known" : show(value)}</td></tr>`)}</tbody></table></div>`}
   </details>`;
 }

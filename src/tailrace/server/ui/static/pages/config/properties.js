@@ -61,6 +61,6 @@ function Others({ draft, others }) {
   };
   return html`<form class="row others" onSubmit=${enter}><input type="search" class="search" aria-label="Find or add a property" placeholder="Find or add a property" autocomplete="off" spellcheck=${false} value=${search} onInput=${(event) => find(event.target.value)} />
       <button class="button" disabled=${!search.trim()}>Add</button><button type="button" class="linklike small" aria-expanded=${String(isOpen)} onClick=${() => open(!isOpen)}>All ${others.length} others</button></form>
-    ${(isOpen || search.trim()) && html`<div class="scroll"><table><tbody>${shown.slice(0, isOpen ? undefined : SHOWN_MAX).map((key) => html`<tr key=${key}><td><code>${key}</code></td><td><${State} of=${draft.infos[key].definition.verdict} quiet /></td>
+    ${(isOpen || search.trim()) && html`<div class="scroll" tabindex="0" role="group" aria-label="Other properties"><table><tbody>${shown.slice(0, isOpen ? undefined : SHOWN_MAX).map((key) => html`<tr key=${key}><td><code>${key}</code></td><td><${State} of=${draft.infos[key].definition.verdict} quiet /></td>
       <td class="small">${said(draft.infos[key])}</td><td><button type="button" class="button small" aria-label=${`Set ${key}`} onClick=${() => add(key)}>Set</button></td></tr>`)}</tbody></table></div>`}`;
 }

@@ -87,7 +87,7 @@ function Run({ run }) {
   const rows = run.rows === null ? "rows not counted" : counted(run.rows, "row");
   return html`<li><details><summary><${State} of=${run.state} /> <span class="soft nowrap">${time(run.began, { date: true })}</span> · <span class="break">${who}</span> ${run.type && html`<span class="tag">${run.type}</span> `}
       <span class="soft">${` · ${rows}${took}`}</span>${run.result ? html`<span class="consequence break">${run.result}</span>` : ""}</summary>
-    ${run.tables.length ? html`<div class="scroll"><table><thead><tr><th scope="col">Table</th><th scope="col">State</th><th scope="col" class="num">Rows</th><th scope="col" class="num">Chunks</th><th scope="col" class="num">Longest state held</th></tr></thead>
+    ${run.tables.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Tables of this copy"><table><thead><tr><th scope="col">Table</th><th scope="col">State</th><th scope="col" class="num">Rows</th><th scope="col" class="num">Chunks</th><th scope="col" class="num">Longest state held</th></tr></thead>
       <tbody>${run.tables.map((each) => html`<tr><td class="break"><code>${each.table}</code>${each.text && html`<div class="small soft">${each.text}</div>`}</td><td><${State} of=${each.step} quiet /></td><td class="num">${each.rows === null ? "not counted" : count(each.rows)}</td><td class="num">${count(each.chunks)}</td><td class="num">${each.held_seconds_max ? seconds(each.held_seconds_max) : "none"}</td></tr>`)}</tbody></table></div>
       ${run.tables_total > run.tables.length && html`<p class="small soft">and ${counted(run.tables_total - run.tables.length, "more table")}</p>`}` : html`<p class="small soft">No step of a table was told yet, or the journal no longer has it.</p>`}</details></li>`;
 }

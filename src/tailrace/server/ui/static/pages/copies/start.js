@@ -121,7 +121,7 @@ function DryRun({ dry, body }) {
     ${error && html`<${Failure} error=${error} />`}
     ${answer && html`<${Notice} tone=${answer.possible ? "good" : "bad"} text=${answer.possible ? `${counted(tables.length, "table")}, ${answer.rows_estimated === null ? "rows not known" : `about ${counted(answer.rows_estimated, "row")}`}${answer.missing ? `; ${answer.missing}` : ""}.` : `It would be rejected: ${answer.problem}`} />`}
     ${answer?.source_error && html`<${Notice} tone="warn" text=${`The source could not be asked: ${answer.source_error}`} />`}
-    ${tables.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">Table</th><th scope="col">State</th><th scope="col" class="num">Rows, about</th><th scope="col">Reads</th></tr></thead>
+    ${tables.length > 0 && html`<div class="scroll" tabindex="0" role="group" aria-label="Tables"><table><thead><tr><th scope="col">Table</th><th scope="col">State</th><th scope="col" class="num">Rows, about</th><th scope="col">Reads</th></tr></thead>
       <tbody>${tables.slice(0, SHOWN_MAX).map((each) => html`<tr><td class="break"><code>${each.table}</code></td><td><${State} of=${each.state} quiet /></td><td class="num">${count(each.rows_estimated)}</td>
         <td class="break"><code>${each.sql}</code>${each.notes.map((note) => html`<div class="small soft">${note}</div>`)}${each.problem && html`<div class="bad">${each.problem}</div>`}</td></tr>`)}</tbody></table></div>`}
     ${tables.length > SHOWN_MAX && html`<p class="small soft">and ${counted(tables.length - SHOWN_MAX, "more table")}</p>`}

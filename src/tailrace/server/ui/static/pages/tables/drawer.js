@@ -47,7 +47,7 @@ function Again({ name, table, state, tell, close }) {
 function Shapes({ schemas }) {
   const newest = schemas.at(-1);
   if (!newest) return html`<p class="soft">Its shape is not known before the first change or copy.</p>`;
-  return html`<section class="stack"><h3>Columns</h3><div class="scroll"><table><thead><tr><th scope="col">Column</th><th scope="col">At the source</th><th scope="col">In the lake</th></tr></thead>
+  return html`<section class="stack"><h3>Columns</h3><div class="scroll" tabindex="0" role="group" aria-label="Columns"><table><thead><tr><th scope="col">Column</th><th scope="col">At the source</th><th scope="col">In the lake</th></tr></thead>
       <tbody>${newest.columns.map((each) => html`<tr><td><code>${each.name}</code>${newest.key.includes(each.name) ? html` <span class="tag">key</span>` : ""}</td><td>${each.source_type}</td><td>${each.type}</td></tr>`)}</tbody></table></div>
     <h3>Shapes over time</h3>
     <ol class="stack">${schemas.map((each, i) => html`<li><p class="small soft">${each.commit ? html`from <code>${each.commit}</code> on` : "since before the log begins"}${each.committed ? `, committed ${time(each.committed, { date: true })}` : ""}</p>
