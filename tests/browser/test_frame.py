@@ -130,7 +130,8 @@ def test_an_error_of_the_server_is_shown_in_place_and_never_as_an_empty_list(sho
     page.route("**/*", broken)
     for path in paths:
         page.goto(shop.address + path)
-        error = page.locator("main .notice.bad, main [role=alert]", has_text="it <b>broke</b>").filter(visible=True).first
+        errors = page.locator("main .notice.bad, main [role=alert]", has_text="it <b>broke</b>")
+        error = errors.filter(visible=True).first
         expect(error).to_be_visible()
         expect(error).to_contain_text("look at server.log")
         expect(page.locator("main .empty")).to_have_count(0)

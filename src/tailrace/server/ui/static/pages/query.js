@@ -4,7 +4,7 @@ import { counted, seconds, time } from "../format.js";
 import { html, useCallback, useEffect, useRef, useState } from "../html.js";
 import { useClock, useResource } from "../store.js";
 import { CopyAs, quoted } from "../parts/copying.js";
-import { Hint } from "../parts/notice.js";
+import { Failure, Hint } from "../parts/notice.js";
 import { csvOf, Rows } from "../parts/rows.js";
 import { State } from "../parts/state.js";
 import { Pinning, queryRequest, useAtCuts } from "../parts/pins.js";
@@ -95,7 +95,7 @@ function Catalog({ name, insert }) {
   const [search, set] = useState("");
   const { data, error } = useResource(connectorPath(name, `/tables?limit=${TABLES_MAX}&search=${part(search)}`), { connector: name, kinds: ["TableChanged"] });
   return html`<div class="card catalog"><div class="body stack"><input type="search" aria-label="Search tables" placeholder="Tables …" value=${search} onInput=${(event) => set(event.target.value)} />
-    ${error?.message ?? data?.map((each) => html`<${Table} key=${each.table} name=${name} of=${each} insert=${insert} />`)}</div></div>`;
+    ${error ? html`<${Failure} error=${error} what="Tables" />` : data?.map((each) => html`<${Table} key=${each.table} name=${name} of=${each} insert=${insert} />`)}</div></div>`;
 }
 
 function Table({ name, of: { table, state, reason }, insert }) {
@@ -116,7 +116,7 @@ function Moments({ name, moment: { mode, at }, choose }) {
 function Slider({ name, at, choose }) {
   const { data, error } = useResource(connectorPath(name, `/cuts?tables=false&limit=${KEPT_MAX}`), { connector: name, kinds: ["CutPublished"], fastest: 5000 });
   const kept = [...(data ?? [])].reverse();
-  if (!kept.length) return error?.message ?? "no cut yet";
+  if (!kept.length) return error ? html`<${Failure} error=${error} what="Cuts" />` : "no cut yet";
   const place = at ? kept.findIndex((each) => each.position === at) : kept.length - 1;
   const said = place < 0 ? `as of ${at}` : time(kept[place].committed, { ms: true });
   return html`<div class="field"><label for="slide">${said}</label>
