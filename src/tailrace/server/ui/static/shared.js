@@ -63,7 +63,9 @@ function advanced(progress, event) {
   if (event.kind === "CutPublished" && event.committed) {
     const { seq, position, committed, published, seconds } = event;
     const log = progress.log && { ...progress.log, seq: Math.max(progress.log.seq, seq) };
-    return { ...progress, log, cut: { ...progress.cut, seq, position, committed, published, seconds } };
+    const transactions = Math.max(0, (log?.seq ?? seq) - seq);
+    const lag = progress.lag && { ...progress.lag, transactions, seconds: transactions ? progress.lag.seconds : 0 };
+    return { ...progress, log, lag, cut: { ...progress.cut, seq, position, committed, published, seconds } };
   }
   return progress;
 }

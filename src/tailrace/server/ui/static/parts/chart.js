@@ -45,7 +45,7 @@ export function Chart({ label, times, values, show, height = 140, from, to, gap 
       onPointerMove=${move} onPointerLeave=${() => point(null)} onKeyDown=${key} onBlur=${() => point(null)}>
       ${[0, 0.5, 1].map((each) => html`<line class="rule" x1=${LEFT} x2=${width - 4} y1=${y(top * each)} y2=${y(top * each)} />
         <text class="axis" x=${LEFT - 6} y=${y(top * each) + 3.5} text-anchor="end">${show(top * each)}</text>`)}
-      ${ticks(from, to, width).map((each) => html`<text class="axis" x=${x(each)} y=${height - 3} text-anchor="middle">${clock(each)}</text>`)}
+      ${ticks(from, to, width).map((each, i, all) => html`<text class="axis" x=${x(each)} y=${height - 3} text-anchor="middle">${clock(each, all[1] - all[0] < 60)}</text>`)}
       ${runs.map((run) => html`<path class="area" d=${`${line(run, x, y)} L${x(run.at(-1)[0])},${y(0)} L${x(run[0][0])},${y(0)} Z`} />
         <path class="curve" d=${line(run, x, y)} />`)}
       ${at !== null && html`<line class="pointer" x1=${x(times[at])} x2=${x(times[at])} y1=${TOP} y2=${height - BOTTOM} />`}
@@ -125,4 +125,4 @@ export function ticks(from, to, width) {
   return found.filter((t) => t - from > (to - from) * 0.03 && to - t > (to - from) * 0.03);
 }
 
-const clock = (t) => time(t * 1000, { date: false }).slice(0, 5);
+const clock = (t, withSeconds) => time(t * 1000, { date: false }).slice(0, withSeconds ? 8 : 5);
