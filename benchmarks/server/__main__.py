@@ -113,9 +113,9 @@ def _drained(draining: Draining, server: Server, backlogs: int) -> Rates:
         position = draining.prepare()
         with Traffic(server.address, CONNECTORS):
             rates.busy.append(draining.drain(position))
-        position = draining.prepare()
         with Consoles(server.address, "connector-0") as consoles:
-            rates.watched.append(draining.drain(position))
+            # They are open already, and have what a page asks first.
+            rates.watched.append(draining.drain(draining.prepare()))
         if consoles.failed:
             raise RuntimeError(f"{consoles.failed} requests of consoles failed")
         asked = ", ".join(f"{count} for {kind}" for kind, count in sorted(consoles.requests.items()))
