@@ -42,6 +42,7 @@ unit: setup ## the unit tests alone, in seconds
 .PHONY: test
 test: check ## everything that CI runs: the checks, then the tests, cheapest first, without the long ones
 	@$(call TIER,tests/unit -n 2)
+	@$(PYTHON) -m tests.mysql_servers
 	@$(call TIER,tests/integration -m 'not proof and not thorough and not spark' -n 4 --dist worksteal)
 	@$(call TIER,tests/browser -m 'not thorough' -n 2 --dist worksteal)
 	@$(call TIER,tests/integration -m 'not proof and not thorough and spark' -n 2 --dist worksteal)

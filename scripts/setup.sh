@@ -85,7 +85,5 @@ say "starting Spark twice, so that Delta's jar is here and later starts take hal
 .venv/bin/python -m tailrace.engine.spark.prepared || fail "Spark did not start" "see above"
 say "fetching the S3 server that tests use"
 .venv/bin/python -m tests.s3 >/dev/null || fail "it could not be fetched" "see above"
-say "fetching the servers of MySQL and MariaDB that tests use"
-.venv/bin/python -m tests.mysql_servers >/dev/null || fail "they could not be fetched" "see above"
 printf '%s\n' "$wanted" >"$stamp"
 say "done"

@@ -1,6 +1,6 @@
 """Real servers of MySQL and MariaDB for tests, without installing anything and without the rights of root.
 
-`python -m tests.mysql_servers` fetches them, as `make setup` does: from the archive that this machine's apt uses, with
+`python -m tests.mysql_servers` fetches them, as `make test` does: from the archive that this machine's apt uses, with
 an apt of our own that has no installed packages, so it brings everything down to the C library. Signatures are checked
 as apt checks them. What comes is unpacked into the user's cache folder, and runs with the loader that came with it.
 """
