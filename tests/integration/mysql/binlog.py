@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.mysql_servers import MARIADB, MySqlServer
 
 _EOF, _ERROR = 0xFE, 0xFF
-_DUMP, _NON_BLOCKING = 0x12, 1
+_DUMP, _NON_BLOCKING, _WITH_ANNOTATIONS = 0x12, 1, 2
 SERVER_ID = 77
 
 
@@ -28,7 +28,8 @@ def raw_events(server: MySqlServer, begin: tuple[str, int]) -> Iterator[bytes]:
         cursor.execute("set @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32'")
         if server.make is MARIADB:
             cursor.execute("set @mariadb_slave_capability = 4")
-        body = struct.pack("<IHI", at, _NON_BLOCKING, SERVER_ID) + file.encode()
+        flags = _NON_BLOCKING | (_WITH_ANNOTATIONS if server.make is MARIADB else 0)
+        body = struct.pack("<IHI", at, flags, SERVER_ID) + file.encode()
         conn._execute_command(_DUMP, body)
         while True:
             packet = conn._read_packet()
