@@ -77,12 +77,16 @@ class _ResultReader:
         """The end has come."""
         self._schema = schema
         self._buffer = bytearray()
+        self._needed = 0
+        """With fewer bytes the first row is not whole, and none of them are looked at."""
         shape = (len(schema.columns), ROWS_MAX)
         self._begins, self._lengths = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
 
     def take(self, piece: bytes) -> Iterator[pa.RecordBatch]:
         """The rows that are whole now."""
         self._buffer += piece
+        if len(self._buffer) < self._needed:
+            return
         data, at, is_all = np.frombuffer(bytes(self._buffer), np.uint8), 0, False
         while not is_all and not self.is_done:
             rows, at, why = kernel.read(data, at, self._begins, self._lengths)
@@ -101,6 +105,18 @@ class _ResultReader:
             elif why == kernel.NO_ROW_PACKET:
                 is_all = True
         del self._buffer[:at]
+        self._needed = _bytes_of_first(self._buffer)
+
+
+def _bytes_of_first(buffer: bytearray) -> int:
+    """How many bytes the first row takes, or at least as many, as far as that is known."""
+    at = 0
+    while len(buffer) >= at + kernel.HEAD_BYTES:
+        length = int.from_bytes(buffer[at : at + 3], "little")
+        at += kernel.HEAD_BYTES + length
+        if length < kernel.PACKET_BYTES_MAX:
+            return at
+    return at + kernel.HEAD_BYTES
 
 
 def _begin(connection: Connection[Any], query: str, columns: int) -> None:
