@@ -244,3 +244,11 @@ def test_a_lakes_files_are_reached_through_the_door_to_storage() -> None:
         if LOCAL_MODULES.match(module)
     ]
     assert calls + imports == []
+
+
+def test_no_two_files_of_a_tier_have_one_name() -> None:
+    """They are imported by that name alone, and the second one would be taken for the first."""
+    tiers = [path.name for path in sorted((ROOT / "tests").iterdir()) if path.is_dir()]
+    for tier in tiers:
+        names = [path.name for path in _python_files(f"tests/{tier}") if path.name.startswith("test_")]
+        assert sorted(name for name in set(names) if names.count(name) > 1) == [], tier

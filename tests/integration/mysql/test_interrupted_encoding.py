@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.integration.mysql.binlog import position, raw_events
 from tests.integration.mysql.capturing import Capturing, assert_log_is_the_table, names, names_at
-from tests.integration.mysql.test_capture import TABLE, write
+from tests.integration.mysql.test_binlog_capture import TABLE, write
 from tests.mysql_servers import MYSQL, MySqlServer
 
 from tailrace.log.write.writer import LogWriter

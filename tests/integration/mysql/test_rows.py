@@ -9,7 +9,7 @@ import pytest
 from tests.integration.mysql.binlog import position
 from tests.integration.mysql.capturing import address_of
 from tests.integration.mysql.decoding import changes_of, taken
-from tests.integration.mysql.test_catalog import tables_of
+from tests.integration.mysql.test_mysql_catalog import tables_of
 from tests.integration.mysql.test_values import FAMILIES, make_table
 from tests.mysql_servers import MYSQL, MySqlServer
 

@@ -2,7 +2,7 @@
 
 Nothing is written or locked. MySQL sends a transaction to readers of its binlog before it shows it to others, and adds
 it to `gtid_executed` only after that. So the set that was read before the state was taken has nothing that the state
-does not show, and the end of the binlog after it lies behind all that it shows:
+does not show, and the end of the binlog after it lies after all that it shows:
 
     G = gtid_executed        the state is taken        P = end of the binlog
     in G: shown              between: perhaps          after P: not shown
