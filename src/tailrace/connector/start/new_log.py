@@ -8,7 +8,8 @@ told only of what cuts have (`lake/records/confirmed.py`):
 The new log counts on from the highest number that any version of the lake has, so that no number of the old log means
 another transaction of the new one. What tells where a table stands in it is its position.
 
-Copies that were under way begin again: the changes beside them were in the old log.
+Copies that were under way begin again: the changes beside them were in the old log. So does a table that the newest cut
+is without: the source was told of that cut, and sends nothing again that the table lacks.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 
 from tailrace.errors import DefiniteError
 from tailrace.lake.door import LakeFormat
@@ -33,16 +35,20 @@ LOOKS_AT_ONCE = 8
 def begin_after_cut(
     home: LakeHome, lake_format: LakeFormat, identity: Mapping[str, str], options: LogOptions
 ) -> PublishedCut | None:
-    """Begin the log after the newest cut, which this returns. None, and nothing is begun, where there is no cut or the
-    source may have been told of more. Can be done again until the log has been written to."""
+    """Begin the log after the newest cut, which this returns without the tables that do not have the version that it
+    names. None, and nothing is begun, where there is no cut or the source may have been told of more. Can be done again
+    until the log has been written to."""
     cut, confirmed = home.cuts.newest(), home.confirmed.load()
     if cut is None or confirmed is None:
         return None
     with ThreadPoolExecutor(LOOKS_AT_ONCE, "stamps") as pool:
-        stamps = list(pool.map(lambda table: _stamps(home, lake_format, table, cut), home.tables.load()))
+        stamps = list(
+            pool.map(lambda table: _stamps(home, lake_format, table, cut), tables := list(home.tables.load()))
+        )
     base = base_after(cut, confirmed, (each for newest, _ in stamps for each in newest), (each for _, each in stamps))
     LogWriter.open(home.log, identity, options, base=base).close()
-    return cut
+    whole = {str(table) for table, (_, in_cut) in zip(tables, stamps, strict=True) if in_cut is not None}
+    return replace(cut, tables={name: each for name, each in cut.tables.items() if name in whole})
 
 
 def base_after(cut: PublishedCut, confirmed: int, newest: Iterable[Stamp], in_cut: Iterable[Stamp | None]) -> Base:
@@ -71,5 +77,6 @@ def _stamps(
         found = [newest.stamp] if newest is not None and newest.stamp is not None else []
     with suppress(DefiniteError):
         version = stored.version(named.version) if named is not None else None
-        in_cut = version.stamp if version is not None else None
+        if version is not None and version.stamp is not None and named is not None and version.stamp.is_of(named):
+            in_cut = version.stamp
     return found, in_cut

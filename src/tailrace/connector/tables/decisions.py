@@ -106,12 +106,21 @@ def decide_without_log(records: Records) -> dict[TableId, TableRecord]:
 
 
 def decide_after_cut(records: Records, copies: Mapping[str, int]) -> dict[TableId, TableRecord]:
-    """Where a new log begins after a cut, which has these copies: others, which were under way, begin again."""
+    """Where a new log begins after a cut, which has these copies. Others are copied again: those that were under way,
+    and those that the cut was without, as it did not wait for a table in trouble. The source sends nothing again that
+    came before the cut."""
     return {
-        table: resynced(record, "its copy was under way when the log was lost")
+        table: resynced(record, _why_not_in_cut(record))
         for table, record in records.items()
-        if record.state in (TableState.SNAPSHOTTING, TableState.RESYNCING) and copies.get(str(table)) != record.copy
+        if record.state in (TableState.LIVE, TableState.SNAPSHOTTING, TableState.RESYNCING)
+        and copies.get(str(table)) != record.copy
     }
+
+
+def _why_not_in_cut(record: TableRecord) -> str:
+    if record.state is TableState.LIVE:
+        return "the newest cut is without it, and the log that it followed is gone"
+    return "its copy was under way when the log was lost"
 
 
 def _decide_absent(table: TableId, record: TableRecord, *, is_gone: bool) -> TableRecord:

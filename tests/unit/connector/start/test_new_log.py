@@ -55,3 +55,14 @@ def test_copies_that_no_cut_has_begin_again_and_no_others() -> None:
     }
     decided = decide_after_cut(records, {"public.live": 1, "public.landed": 2, "public.growing": 2})
     assert {table.name: record.copy for table, record in decided.items()} == {"growing": 4}
+
+
+def test_a_live_table_that_the_cut_did_not_wait_for_is_copied_again() -> None:
+    """The source was told of the cut, so what the table lacks is sent to no one any more."""
+    names = {name: TableId("public", name) for name in ("named", "stuck", "older")}
+    records = {table: TableRecord(TableState.LIVE, copy=2, relation=1) for table in names.values()}
+    decided = decide_after_cut(records, {"public.named": 2, "public.older": 1})
+    assert {table.name: (record.state, record.copy) for table, record in decided.items()} == {
+        "stuck": (TableState.RESYNCING, 3),
+        "older": (TableState.RESYNCING, 3),
+    }
