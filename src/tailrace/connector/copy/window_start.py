@@ -57,7 +57,7 @@ class WindowStarter:
                     continue
                 assert stamp.seq is not None
                 log = Continuation(self.parts.codec, reader, table)
-                log.require_same_history(stamp)
+                log.require_same_history(stamp.seq, stamp.position)
                 log.require_rest(stamp, stamp.seq)
                 growth = Growth.from_json(stamp.growth)
                 started[table] = self._growing(table, start, Standing(version.number, stamp), growth, start.definition)

@@ -111,12 +111,13 @@ class TableOpener:
         """The last transaction that a table contains, as far as is known. `last` vouches for a table of the same copy
         that had nothing to publish in its batch."""
         log = Continuation(self._parts.codec, reader, table)
-        # What commits right at the cut's position is in the table's own stamp, if it concerns the table.
-        is_vouched = last is not None and last.tables[str(table)].copy == stamp.copy
-        vouched = log.seq_of(last.seq, last.position.ordinal - 1) if last and is_vouched else 0
+        vouched = 0
+        if last is not None and last.tables[str(table)].copy == stamp.copy:
+            log.require_same_history(last.seq, last.position)
+            vouched = log.seq_of_cut(last)
         if stamp.seq is not None:
-            log.require_same_history(stamp)
-            seq = max(log.seq_of(stamp.seq, stamp.position.ordinal), vouched)
+            log.require_same_history(stamp.seq, stamp.position)
+            seq = max(log.seq_of_stamp(stamp), vouched)
         else:
             seq = max(reader.seq_at(self._parts.codec.shown_up_to(stamp.position)), vouched, shown_seq or 0)
             if seq < reader.oldest_seq and reader.oldest_seq > 1 and not vouched and shown_seq is None:
