@@ -109,6 +109,21 @@ def test_machine_after_machine_is_lost_while_writers_write_and_the_lake_is_conti
     assert copies(order) == {1}, "nothing was copied again"
 
 
+def test_a_machine_that_is_lost_with_the_first_cut_does_not_take_up_again_what_was_copied(
+    order: dict[str, Any],
+) -> None:
+    """The source sends again what committed before the rows were read: it has been told of nothing yet."""
+    dsn = order["dsn"]
+    bank.open_bank(dsn, ACCOUNTS_EACH)
+    with bank.open_for_business(dsn, ACCOUNTS_EACH, writers=2), machine(order, "publish.cut") as process:
+        assert process.wait(120) == -signal.SIGKILL
+    assert_true_cut(order)
+    with running(settings_for(order), source_of(dsn)) as run:
+        run.catch_up()
+        assert_equal(dsn, address(order), *bank.TABLES)
+    assert copies(order) == {1}, "nothing was copied again"
+
+
 def confirmed(order: Mapping[str, Any]) -> int:
     """Up to where the source has been told, as an LSN."""
     query = "select confirmed_flush_lsn - '0/0'::pg_lsn from pg_replication_slots where slot_name like 'tailrace_%%'"

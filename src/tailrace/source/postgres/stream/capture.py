@@ -140,8 +140,9 @@ def _stream(stream: SlotStream, writer: LogWriter, control: CaptureControl, hold
         require_wal(replace(identity, is_standby=was_standby), stream.history.lsn(writer.head.ordinal))
         known, begin = _known(stream, writer), _beginning(stream, writer)
         confirmed = require_continuity(catalog_conn, stream.slot, stream.history.lsn(writer.head.ordinal))
-        if max(confirmed, begin) <= known.last_commit_ordinal:
-            last = replace(writer.last_commit, ordinal=known.last_commit_ordinal)
+        logged = stream.history.lsn(writer.last_commit.ordinal)
+        if max(confirmed, begin) <= logged:
+            last = replace(writer.last_commit, ordinal=logged)
             known = replace(known, replay=Replay(last))
         encoding = _start_replication(conn, catalog_conn, stream, begin, holder)
         if not stream.unsent:
@@ -191,7 +192,12 @@ def _known(stream: SlotStream, writer: LogWriter) -> Known:
     """In the server's own positions."""
     lsn = stream.history.lsn
     prepared = {xid: int(lsn(ordinal)) for xid, ordinal in writer.prepared.items() if lsn(ordinal)}
-    return Known(lsn(writer.last_commit.ordinal), prepared, lsn(writer.head.ordinal), history=stream.history)
+    last, received = lsn(writer.last_commit.ordinal), lsn(writer.head.ordinal)
+    if not writer.is_begun:
+        # It may stand for one that was lost. What committed before its beginning is in the lake, in rows that were
+        # copied or in versions of tables, and the server was not told of all of that.
+        last = max(last, Lsn(received - 1))
+    return Known(last, prepared, received, history=stream.history)
 
 
 def _require_publications(conn: psycopg.Connection, names: tuple[str, ...]) -> None:
