@@ -120,7 +120,13 @@ def test_tables_are_left_out_and_taken_in_again(shop: tuple[Served, str]) -> Non
     server.ask("POST", f"{TABLES}/include", {"patterns": ["*"]})
     execute(dsn, "insert into other.c values (1)")
     wait_until(lambda: set(_states(server)) == {"live"}, 60)
-    for wrong in ({}, {"tables": ["nonsense"]}, {"patterns": [r"/(/"]}, {"tables": "public.a"}):
+    for wrong in (
+        {},
+        {"tables": ["nonsense"]},
+        {"patterns": [r"/(/"]},
+        {"patterns": ["[" * 1001]},
+        {"tables": "public.a"},
+    ):
         server.ask("POST", f"{TABLES}/exclude", wrong, 400)
     server.ask("POST", "/connectors/idle/tables/exclude", {"patterns": ["*"]}, 409)
     server.ask("POST", "/connectors/none/tables/include", {"patterns": ["*"]}, 404)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StringConstraints
 
 from tailrace.model.table import TableId
 from tailrace.model.table_state import TableRecord, TableState
@@ -15,6 +16,9 @@ from tailrace.server.moments import moment
 PAGE_MAX = 10_000
 FIGURES_MAX = 200
 """How many tables' figures one request may ask for: each costs a look into the table's own log."""
+
+Word = Annotated[str, StringConstraints(max_length=1000)]
+"""A name or a pattern. A longer one means nothing, and some take long to understand."""
 
 
 class TablesQuery(BaseModel):
@@ -105,8 +109,8 @@ class TableDetail(TableInfo):
 class ChoiceRequest(BaseModel):
     """Which tables are meant: by name, by pattern, or both."""
 
-    tables: list[str] = Field([], max_length=5000, examples=[["public.orders"]], description="Whole names.")
-    patterns: list[str] = Field(
+    tables: list[Word] = Field([], max_length=5000, examples=[["public.orders"]], description="Whole names.")
+    patterns: list[Word] = Field(
         [], max_length=100, examples=[["sales.*"]], description="As for `tailrace tables include`."
     )
 

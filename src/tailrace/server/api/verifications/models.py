@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from tailrace.server.api.tables.models import Word
 from tailrace.server.hints import in_properties
 from tailrace.server.moments import moment
 from tailrace.server.verifications.records import VerificationRecord, VerificationState
@@ -25,7 +26,7 @@ WORST_FIRST = [
 class VerificationRequest(BaseModel):
     """What is to be compared."""
 
-    tables: list[str] = Field([], description="Patterns such as `public.*`; none for all.", max_length=1000)
+    tables: list[Word] = Field([], description="Patterns such as `public.*`; none for all.", max_length=1000)
     keys_max: int = Field(20, ge=0, le=100, description="How many keys that differ are named for each table.")
 
     @classmethod
