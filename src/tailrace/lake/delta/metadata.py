@@ -29,6 +29,9 @@ from tailrace.model.table import Column, TableId, TableSchema
 _ID = "delta.columnMapping.id"
 _PHYSICAL = "delta.columnMapping.physicalName"
 _MAX_ID = "delta.columnMapping.maxColumnId"
+_NESTED_ID = 1_000_000
+"""Numbers of what columns have inside begin here: a column with number 7 has 1,000,014 and 1,000,015. They follow from
+the column's own, so no table has to keep them. Columns that were dropped keep theirs, and none has ever come so far."""
 _VECTORS = "delta.enableDeletionVectors"
 _DELTA_TYPES = {"smallint": "short", "int": "integer", "bigint": "long"}
 _LAKE_TYPES = {delta: lake for lake, delta in _DELTA_TYPES.items()}
@@ -75,7 +78,7 @@ class Field:
     @property
     def arrow(self) -> pa.Field:
         """As the files have it."""
-        return pa.field(self.physical, arrow_type(self.type), metadata={"PARQUET:field_id": str(self.id)})
+        return _numbered(self.physical, _with_numbers(arrow_type(self.type), self.id), self.id)
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,24 @@ def _demands(metadata: Metadata) -> list[str]:
 
 
 _COLUMN_DEMANDS = ("delta.invariants", "delta.generationExpression", "delta.identity")
+
+
+def _with_numbers(type_: pa.DataType, id_: int) -> pa.DataType:
+    """The type with numbers for what a list or a map has inside. Delta does not ask for them; an Iceberg reader finds
+    elements by them, and takes those without a number for nulls."""
+    inside = _NESTED_ID + 2 * id_
+    if pa.types.is_list(type_):
+        return pa.list_(_numbered(type_.value_field.name, type_.value_type, inside))
+    if pa.types.is_map(type_):
+        key, item = type_.key_field, type_.item_field
+        return pa.map_(
+            _numbered(key.name, key.type, inside, nullable=False), _numbered(item.name, item.type, inside + 1)
+        )
+    return type_
+
+
+def _numbered(name: str, type_: pa.DataType, id_: int, *, nullable: bool = True) -> pa.Field:
+    return pa.field(name, type_, nullable, {"PARQUET:field_id": str(id_)})
 
 
 def _field(raw: Mapping[str, Any]) -> Field:
