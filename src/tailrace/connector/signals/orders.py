@@ -33,11 +33,13 @@ from pydantic import (
 
 from tailrace.model.signal import DATA_CHARACTERS_MAX, ID_CHARACTERS_MAX, Arrival, Signal, new_id
 from tailrace.model.table import TableId
+from tailrace.model.table_pattern import ExpressionError, parse_expression
 
 Kind = Literal["incremental", "blocking"]
 PATTERN_CHARACTERS_MAX = 1000
 SHOWN_CHARACTERS_MAX = 200
 """How much of a signal that cannot be read is kept."""
+_REPEATS = re.compile(r"[*+{]")
 ALL = ""
 """In place of a pattern: every table of the order."""
 
@@ -205,7 +207,17 @@ def _expression(pattern: str) -> str:
         _compiled(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"is neither a name nor a regular expression: {error}") from None
+    if _REPEATS.search(pattern):
+        _require_quick(pattern)
     return pattern
+
+
+def _require_quick(pattern: str) -> None:
+    """A ValueError for what could take minutes to match, and hold up every connector meanwhile."""
+    try:
+        parse_expression(pattern)
+    except ExpressionError as error:
+        raise ValueError(f"is an expression that Tailrace does not take: {error.message}") from None
 
 
 def _for_all(value: Any) -> Any:

@@ -196,3 +196,10 @@ def test_a_table_of_any_name_can_be_named_in_an_order_that_means_it_alone(name: 
     choice = choose(order, [table, *others])
     assert [each.table for each in choice.tables] == [table]
     assert choice.unmatched == ()
+
+
+def test_an_expression_that_could_take_minutes_to_match_is_refused() -> None:
+    for slow in ("(.*.*)*!", "(a+)+b", "(a|a)*b"):
+        found = order_of(Signal("1", "execute-snapshot", json.dumps({"data-collections": [slow]})))
+        assert isinstance(found, Rejection), slow
+        assert "does not take" in found.reason
