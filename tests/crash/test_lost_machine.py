@@ -253,3 +253,30 @@ def test_a_server_that_was_set_back_is_noticed_though_the_log_is_lost(order: dic
         refused.start()
         with pytest.raises(GapError, match="it was set back"):
             refused.wait(60)
+
+
+def test_a_home_that_comes_back_after_the_lake_was_continued_without_it_is_put_aside_by_a_person(
+    order: dict[str, Any],
+) -> None:
+    dsn = order["dsn"]
+    execute(dsn, SETUP)
+    with running(settings_for(order), source_of(dsn)) as run:
+        run.catch_up()
+        execute(dsn, "insert into orders values (2, 'second')")
+        run.catch_up()
+    kept = f"{order['home']}.kept"
+    shutil.move(order["home"], kept)
+    with running(settings_for(order), source_of(dsn)) as run:
+        execute(dsn, "insert into orders values (3, 'third')")
+        run.catch_up()
+    shutil.move(order["home"], f"{order['home']}.second")
+    shutil.move(kept, order["home"])
+    refused = connector_of(settings_for(order), source_of(dsn))
+    refused.start()
+    with pytest.raises(DefiniteError, match="was continued without the log in") as error:
+        refused.wait(60)
+    subprocess.run(str(error.value.hint).partition("cut: ")[2], shell=True, check=True)
+    with running(settings_for(order), source_of(dsn)) as run:
+        run.catch_up()
+        assert_equal(dsn, address(order), "public.orders")
+    assert copies(order) == {1}

@@ -97,7 +97,7 @@ class Run:
         self._signals = SignalExecution(parts.home, opened.desk, opened.book, self._copies, tell)
         self._passes = Passes(opened, self._applier, tell)
         self._upkeep = Upkeep(parts.home, settings, self._applier)
-        confirmation = Confirmation(parts.home, opened.capture, opened.reader.head) if settings.confirms_cuts else None
+        confirmation = Confirmation(parts.home, opened.capture, opened.reader) if settings.confirms_cuts else None
         self._pace = Pace(parts, source, opened.claim, opened.capture, tell, confirmation)
         self._catching_up = CatchingUp(source, opened.capture)
         self._told_state: ConnectorState | None = None

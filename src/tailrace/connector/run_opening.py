@@ -26,7 +26,7 @@ from tailrace.connector.pace import Troubles
 from tailrace.connector.publish.opening import LakeParts
 from tailrace.connector.signals.desk import SignalDesk
 from tailrace.connector.start.capture_process import Capture, CaptureOrder, Captures
-from tailrace.connector.start.new_log import begin_after_cut
+from tailrace.connector.start.new_log import begin_after_cut, require_own_log
 from tailrace.connector.start.preflight import require_ready
 from tailrace.connector.start.restarts import Restarts
 from tailrace.connector.tables.book import TableBook
@@ -41,6 +41,7 @@ from tailrace.errors import DefiniteError, GapError
 from tailrace.lake.formats import format_named
 from tailrace.lake.home import LakeHome, SourceRecord, require_fit_place
 from tailrace.lake.records.clean_shutdown import Left
+from tailrace.lake.records.confirmed import Confirmed
 from tailrace.log.files.layout import adopt
 from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogOptions
@@ -96,6 +97,7 @@ class Opening:
             self._require_home()
         identity = self._check(is_new)
         home = self._hold(stack)
+        require_own_log(home)
         self.restarts.compare(home, identity)
         vouching = stack.enter_context(Vouching(home))
         book = TableBook(home, vouching, self.source.is_same_shape, self.tell)
@@ -168,7 +170,7 @@ class Opening:
             home.begin(record)
             if self.settings.confirms_cuts:
                 # Nothing is made at the source yet, so it has been told of nothing.
-                home.confirmed.store(0)
+                home.confirmed.store(Confirmed(0))
         return record
 
     def _await_log(self, home: LakeHome, capture: Capture, troubles: Troubles) -> LogReader:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,7 +39,9 @@ class Shop:
 
     def sync(self) -> None:
         sync_once(ConnectorSettings(self.lake, once=True), ScriptedSource(str(self.script.path)), self._spark)
-        run_maintain(self.lake, MaintainCommand(Retention(0, 0)))
+        # What it prints is not what a query answers.
+        with redirect_stdout(io.StringIO()):
+            run_maintain(self.lake, MaintainCommand(Retention(0, 0)))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ from contextlib import suppress
 from tailrace.connector.start.capture_process import Capture
 from tailrace.errors import StoreError
 from tailrace.lake.home import LakeHome
+from tailrace.lake.records.confirmed import Confirmed
 from tailrace.log.index.head import Head
+from tailrace.log.reader import LogReader
 from tailrace.model.cut import PublishedCut
 
 REST_SECONDS = 10.0
@@ -26,14 +28,20 @@ logger = logging.getLogger(__name__)
 class Confirmation:
     """Of one run whose source waits for cuts. One thread."""
 
-    def __init__(self, home: LakeHome, capture: Capture, head: Head) -> None:
-        """`head` is where the log ended when the run began."""
+    def __init__(self, home: LakeHome, capture: Capture, reader: LogReader) -> None:
+        """The run has not made a cut yet."""
         self._file = home.confirmed
         self._capture = capture
-        self._begin = head
-        self._stored = home.confirmed.load()
+        self._log = reader.id
+        self._begin = reader.head
+        """Where the log ended when the run began."""
+        found = home.confirmed.load()
+        self._stored = None if found is None else found.ordinal
         """None: what the source was told before may be in the old log alone."""
         self._due = 0.0
+        if found is not None and found.log != self._log:
+            # Before any cut is made from this log: whoever has another one must know.
+            self._file.store(Confirmed(found.ordinal, self._log))
         capture.confirm(self._stored or 0)
 
     def step(self, head: Head, cut: PublishedCut | None, *, is_last: bool = False) -> None:
@@ -52,6 +60,6 @@ class Confirmation:
     def _store(self, ordinal: int) -> None:
         # A store that does not answer is asked again with the next note.
         with suppress(OSError, StoreError):
-            self._file.store(ordinal)
+            self._file.store(Confirmed(ordinal, self._log))
             self._stored = ordinal
             self._capture.confirm(ordinal)

@@ -14,6 +14,7 @@ is without: the source was told of that cut, and sends nothing again that the ta
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,6 +25,7 @@ from tailrace.lake.door import LakeFormat
 from tailrace.lake.home import LakeHome
 from tailrace.lake.stamp import Stamp
 from tailrace.log.ledger.ledger import Base
+from tailrace.log.reader import LogReader
 from tailrace.log.write.writer import LogOptions, LogWriter
 from tailrace.model.cut import PublishedCut
 from tailrace.model.position import START, SourcePosition
@@ -45,10 +47,24 @@ def begin_after_cut(
         stamps = list(
             pool.map(lambda table: _stamps(home, lake_format, table, cut), tables := list(home.tables.load()))
         )
-    base = base_after(cut, confirmed, (each for newest, _ in stamps for each in newest), (each for _, each in stamps))
+    base = base_after(
+        cut, confirmed.ordinal, (each for newest, _ in stamps for each in newest), (each for _, each in stamps)
+    )
     LogWriter.open(home.log, identity, options, base=base).close()
     whole = {str(table) for table, (_, in_cut) in zip(tables, stamps, strict=True) if in_cut is not None}
     return replace(cut, tables={name: each for name, each in cut.tables.items() if name in whole})
+
+
+def require_own_log(home: LakeHome) -> None:
+    """A definite error for a home that is back: the lake was continued elsewhere without its log, whose numbers mean
+    other transactions than those in the lake now."""
+    confirmed = home.confirmed.load() if home.has_log else None
+    if confirmed is not None and confirmed.log and confirmed.log != LogReader(home.log).id:
+        raise DefiniteError(
+            f"{home.lake} was continued without the log in {home.folder}, after that machine was taken for lost",
+            f"put it aside, and the lake continues after its newest cut: mv {shlex.quote(str(home.folder))} "
+            f"{shlex.quote(f'{home.folder}.old')}",
+        )
 
 
 def base_after(cut: PublishedCut, confirmed: int, newest: Iterable[Stamp], in_cut: Iterable[Stamp | None]) -> Base:

@@ -8,9 +8,20 @@ only its log has takes the file away first.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 
 from tailrace.errors import DefiniteError
 from tailrace.storage.door import Storage
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What the file says."""
+
+    ordinal: int
+    log: str = ""
+    """The id of the log that cuts are made from. Nothing, as long as there is none. Another log in a home is one that
+    was lost: a lake has been continued without it."""
 
 
 class ConfirmedFile:
@@ -20,19 +31,20 @@ class ConfirmedFile:
         self._storage = storage
         self._name = name
 
-    def load(self) -> int | None:
-        """The ordinal; None where the source may have been told of more than the lake has."""
+    def load(self) -> Confirmed | None:
+        """None where the source may have been told of more than the lake has."""
         try:
-            return int(json.loads(self._storage.get(self._name))["ordinal"])
+            found = json.loads(self._storage.get(self._name))
+            return Confirmed(int(found["ordinal"]), str(found.get("log", "")))
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             hint = "remove it: then the log counts, as with --confirm disk"
             raise DefiniteError(f"{self._storage.address}/{self._name} is damaged", hint) from None
 
-    def store(self, ordinal: int) -> None:
+    def store(self, confirmed: Confirmed) -> None:
         """Durable when this returns."""
-        self._storage.put(self._name, json.dumps({"ordinal": ordinal}).encode(), is_private=True)
+        self._storage.put(self._name, json.dumps(asdict(confirmed)).encode(), is_private=True)
 
     def remove(self) -> None:
         """Gone for good when this returns."""

@@ -15,6 +15,7 @@ from tests.unit.connector.publish.test_applier import ORDERS, PARTS, TABLES, Wor
 
 from tailrace.connector.start.new_log import begin_after_cut
 from tailrace.errors import ResyncError
+from tailrace.lake.records.confirmed import Confirmed
 from tailrace.log.write.writer import LogOptions
 from tailrace.model.cut import PublishedCut
 
@@ -28,7 +29,7 @@ def world(tmp_path: Path) -> World:
     script.transaction([Insert(name, {"id": 1, "note": "first"}) for name in TABLES])
     lake.log()
     lake.publish({name: script.state(name) for name in TABLES})
-    lake.home.confirmed.store(0)
+    lake.home.confirmed.store(Confirmed(0))
     return World(script, lake)
 
 
