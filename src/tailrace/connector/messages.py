@@ -101,6 +101,16 @@ def own(path: Path) -> None:
     _owner.set(path)
 
 
+@contextmanager
+def owning(path: Path) -> Iterator[None]:
+    """The same until the `with` ends."""
+    token = _owner.set(path)
+    try:
+        yield
+    finally:
+        _owner.reset(token)
+
+
 def owned(work: Callable[[], T]) -> Callable[[], T]:
     """The work, for another thread of the connector whose thread this is."""
     return partial(copy_context().run, work)

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tailrace.connector.messages import messages_to, own
+from tailrace.connector.messages import messages_to, owning
 from tailrace.engine.door import Engine
 from tailrace.engine.spark.engine import SparkEngine
 from tailrace.engine.spark.session import LazySession
@@ -62,13 +62,13 @@ def serve(
     engine: Callable[[LazySession], Engine] = SparkEngine,
 ) -> list[str]:
     """Until a signal, or `Serving.end`, says to stop. `ready` is called when the address is ours, before connectors
-    start. The names of connectors that did not end in time. The thread that calls is the server's from then on."""
+    start. The names of connectors that did not end in time. Meanwhile the thread that calls is the server's."""
     reached = settings.reached
     reached.guard()
     home = ServerHome(settings.home)
     with ExitStack() as stack:
         stack.enter_context(home.locked())
-        own(home.messages)
+        stack.enter_context(owning(home.messages))
         stack.enter_context(messages_to(home.messages))
         bound = stack.enter_context(bound_to(settings.host, settings.port))
         store = Store.in_folder(home.path) if settings.state_url is None else Store.at(settings.state_url)

@@ -8,7 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tailrace.connector.messages import join_owner, messages_to, own, owned
+from tailrace.connector.messages import join_owner, messages_to, own, owned, owning
 
 
 def test_every_file_is_private_whoever_made_it_and_holds_a_json_object_a_line(tmp_path: Path) -> None:
@@ -47,3 +47,12 @@ def test_each_of_several_connectors_has_its_own_messages_and_those_of_no_connect
         name: [json.loads(line)["message"] for line in path.read_text().splitlines()] for name, path in files.items()
     }
     assert told == {name: [f"{name} {who}" for who in ("itself", "helper", "pool")] + ["the process"] for name in files}
+
+
+def test_a_thread_is_a_servers_only_while_it_serves(tmp_path: Path) -> None:
+    with messages_to(tmp_path / "other"):
+        with owning(tmp_path / "server"):
+            logging.getLogger("tailrace.test").info("the server's")
+        logging.getLogger("tailrace.test").info("nobody's")
+    told = [json.loads(line)["message"] for line in (tmp_path / "other").read_text().splitlines()]
+    assert told == ["nobody's"]
