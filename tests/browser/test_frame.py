@@ -137,7 +137,7 @@ def test_an_error_of_the_server_is_shown_in_place_and_never_as_an_empty_list(sho
         expect(page.locator("main .empty")).to_have_count(0)
     page.goto(shop.address + "/ui/")
     expect(page.locator("main .notice.bad")).to_contain_text("it <b>broke</b>")
-    page.unroute_all()
+    page.unroute_all(behavior="wait")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("li.connector")).to_contain_text("running")
 
