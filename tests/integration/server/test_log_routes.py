@@ -18,7 +18,7 @@ from tailrace.server.api.feed.feed import CONFIGURATIONS_AT_ONCE
 NAMES = {"customers": "public.customers", "orders": "public.orders", "payments": "public.payments"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def shop(postgres: EmbeddedPostgres) -> Iterator[SmallShop]:
     dsn = postgres.create_database("log_routes")
     with TemporaryDirectory(prefix="tailrace-home-") as home, small_shop(dsn, Path(home) / "home") as found:
@@ -156,7 +156,8 @@ def test_what_is_not_there_is_not_found(shop: SmallShop) -> None:
 
 
 def test_messages_are_answered_by_level_and_text_in_pages(shop: SmallShop) -> None:
-    shop.commit("insert into customers values (6000, 'said')")
+    for number in range(3):
+        shop.commit(f"insert into customers values ({6000 + number}, 'said')")
     found = shop.ask("GET", "/messages?search=CutPublished&limit=2")
     assert [each["message"] for each in found["messages"]] == ["CutPublished"] * 2
     assert found["messages"][0]["time"] >= found["messages"][1]["time"]
@@ -182,6 +183,7 @@ def test_the_source_says_what_it_keeps_for_the_lake(shop: SmallShop) -> None:
 
 
 def test_a_source_that_cannot_be_reached_is_an_error_of_its_own(shop: SmallShop) -> None:
+    shop.commit("insert into customers values (6500, 'before')")
     with console_from_outside(shop.lake, "postgresql://nobody@127.0.0.1:1/none") as console:
         found = console.ask("GET", f"/connectors/{console.name}/source", status=503)
         assert "\nhint: " in found["message"]
